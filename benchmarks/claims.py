@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import records
-from pipeline.results.selection import connect_ours, query
+from pipeline.results.selection import connect_experiment, query
 
 PAGE = records.ROOT / "docs" / "claims.md"
 Claim = dict[str, Any]
@@ -85,7 +85,7 @@ def page(database: Path) -> str:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with connect_ours(database) as connection:
+    with connect_experiment(database) as connection:
         (facts,) = query(
             connection,
             "select count(*) as runs, min(parameters) as least, max(parameters) as most from runs",

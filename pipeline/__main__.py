@@ -40,16 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = cli.parse_arguments(words)
     command = chosen.pop("command")
     try:
-        return _show(_answer(command, chosen, words))
+        return _write_answer(_run_command(command, chosen, words))
     except KeyboardInterrupt:
-        return _exit_code(command, "interrupted", 130)
+        return _report_failure(command, "interrupted", 130)
     except Exception as error:
-        if (explained := _explain(error)) is None:
+        if (explained := _explain_error(error)) is None:
             raise
-        return _exit_code(command, *explained)
+        return _report_failure(command, *explained)
 
 
-def _explain(error: Exception) -> tuple[str, int] | None:
+def _explain_error(error: Exception) -> tuple[str, int] | None:
     """What a user is told of an error, and the exit code; None where the fault is ours."""
     if isinstance(error, InputError):
         return str(error), MISTAKE
@@ -57,7 +57,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
         return str(error), signal_handler.STOPPED
     if shortage := errors.shortage_message(error):
         return shortage, MISTAKE
-    if isinstance(error, OSError) and errors.is_mendable(error):
+    if isinstance(error, OSError) and errors.is_user_fixable(error):
         return str(errors.as_input_error(error)), MISTAKE
     if uncompiled := errors.compilation_remedy(error):
         return uncompiled, MISTAKE
@@ -68,7 +68,7 @@ def _explain(error: Exception) -> tuple[str, int] | None:
     return None
 
 
-def _exit_code(command: str, message: str, code: int) -> int:
+def _report_failure(command: str, message: str, code: int) -> int:
     """Says why a command ended; returns its exit code."""
     name = output_formats.colour_text(f"pike {command}:", "red", sys.stderr)
     print(f"{name} {message}", file=sys.stderr)
@@ -85,7 +85,7 @@ def _refuse_little_memory(command: str) -> None:
         )
 
 
-def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
+def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes | str | None:
     _refuse_little_memory(command)
     with contextlib.ExitStack() as during:
         if command == "pretrain":
@@ -94,7 +94,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
             minutes = chosen.pop("wait")
             if minutes and not launch.is_worker_process():
                 locks.await_lease_end(chosen["given"].parent, minutes)
-            chosen = _share_out(chosen, words)
+            chosen = _arguments_of_process(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
             from pipeline.planning import stages
@@ -121,7 +121,7 @@ def _answer(command: str, chosen: dict[str, Any], words: Sequence[str]) -> bytes
         return called(chosen.pop("given"), **chosen)
 
 
-def _share_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
+def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
     launch.refuse_several_nodes(nodes, chosen["device"])
@@ -134,7 +134,7 @@ def _share_out(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     return {**chosen, "threads": each}
 
 
-def _show(answer: bytes | str | None) -> int:
+def _write_answer(answer: bytes | str | None) -> int:
     """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
 
     Raises:
@@ -154,13 +154,13 @@ def _show(answer: bytes | str | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0
-        if not errors.is_mendable(error):
+        if not errors.is_user_fixable(error):
             raise
         raise errors.as_input_error(error, Path("the answer")) from error
     return 0
 
 
-def _end(code: int) -> NoReturn:
+def _exit_without_teardown(code: int) -> NoReturn:
     """Ends as a fork of `multiprocessing` does: to take all modules apart takes 0.5 s."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
@@ -170,4 +170,4 @@ def _end(code: int) -> NoReturn:
 
 
 if __name__ == "__main__":
-    _end(main())
+    _exit_without_teardown(main())

@@ -47,7 +47,7 @@ def number_parser(least: float = -math.inf) -> Callable[[str], float]:
     return read
 
 
-def whole_parser(least: int, most: float = math.inf) -> Callable[[str], int]:
+def integer_parser(least: int, most: float = math.inf) -> Callable[[str], int]:
     """Reads a whole number of these bounds."""
 
     def read(text: str) -> int:
@@ -223,7 +223,7 @@ def _format(*formats: str) -> Argument:
 
 
 def _workers(about: str) -> Argument:
-    return _option("--workers", about, type=whole_parser(1), metavar="N")
+    return _option("--workers", about, type=integer_parser(1), metavar="N")
 
 
 def _switch(name: str, about: str) -> Argument:
@@ -256,12 +256,12 @@ def commands() -> list[Command]:
             _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
                   "that takes one", default=None), device, planned,
             _option("--processes", "devices that train the run together: torchrun starts a "
-                    "process for each; on xla, one has all chips", type=whole_parser(1), default=1,
-                    metavar="N"),
+                    "process for each; on xla, one has all chips", default=1,
+                    type=integer_parser(1), metavar="N"),
             _option("--nodes", "nodes of this Slurm job that share the processes", default=1,
-                    type=whole_parser(1), metavar="N"),
+                    type=integer_parser(1), metavar="N"),
             _option("--threads", "CPU threads, shared out among --processes (default: torch's "
-                    "choice)", type=whole_parser(1, MOST_THREADS), metavar="N"),
+                    "choice)", type=integer_parser(1, MOST_THREADS), metavar="N"),
             _option("--save-on", "signal that asks for a checkpoint (default: USR1); SIGTERM and "
                     "SIGINT ask for one and end the run with exit code 75: the same command goes "
                     "on", choices=signal_handler.SAVES, default="USR1"),
@@ -290,7 +290,7 @@ def commands() -> list[Command]:
             by="pipeline.tasks.fetch:fetch_tasks"),
         _command("run", "export", "write a run's model as a directory that transformers loads",
             _positional("RUN", "the folder of a finished run"), out,
-            _option("--step", "its checkpoint (default: the last)", type=whole_parser(0)),
+            _option("--step", "its checkpoint (default: the last)", type=integer_parser(0)),
             by="pipeline.model.export:export_run"),
         _command("look", "methods", "list the mixing rules, with settings and costs",
             _positional("NAME", "one rule (default: all)", nargs="?", type=str),
@@ -306,7 +306,7 @@ def commands() -> list[Command]:
                     f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
                     "that train a run together", metavar="NAME[,NAME]", action="extend",
                     type=lambda text: text.split(","), default=[]),
-            _format("text", "json"), by="pipeline.planning.cost:plan"),
+            _format("text", "json"), by="pipeline.planning.cost:estimate_cost"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),
@@ -366,17 +366,17 @@ def commands() -> list[Command]:
             _positional("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
             _path("--out", "folder to make"),
-            _option("--clusters", "how many domains", type=whole_parser(2), metavar="N",
+            _option("--clusters", "how many domains", type=integer_parser(2), metavar="N",
                     required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
                     "'2000 characters' (default: file)", default="file"),
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
-            _option("--seed", "of the clustering (default: 0)", type=whole_parser(0, 2**32 - 1),
+            _option("--seed", "of the clustering (default: 0)", type=integer_parser(0, 2**32 - 1),
                     default=0),
             by="pipeline.data.domains:write_clusters"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),
-            _format("text", "json"), by="pipeline.planning.verify:verify"),
+            _format("text", "json"), by="pipeline.planning.verify:verify_results"),
         _command("check", "theory", "check the paper's theory with numbers; reads nothing",
             _path("--out", "folder to make", dest="given")),
         _command("plumbing", "download", "fetch a source's documents", settings, out),
@@ -395,6 +395,7 @@ def commands() -> list[Command]:
             _path("--out", "the page to make")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,
             _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
-            _path("--out", "the first page to make; the others appear beside it")),
+            _path("--out", "the first page to make; the others appear beside it",
+                  dest="index_page")),
     ]
 # fmt: on

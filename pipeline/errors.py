@@ -81,7 +81,7 @@ def compilation_remedy(error: BaseException) -> str | None:
     )
 
 
-def remedy(error: BaseException) -> str:
+def write_error_remedy(error: BaseException) -> str:
     """What to do where a file could not be written, by what a library says of it."""
     number = getattr(error, "errno", None)
     for known in _MENDABLE:
@@ -102,13 +102,13 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         refuse_shortage(error)
-        if not is_mendable(error):
+        if not is_user_fixable(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.
         raise as_input_error(error, path) from error
 
 
-def is_mendable(error: OSError) -> bool:
+def is_user_fixable(error: OSError) -> bool:
     """Whether it is a trouble that a user can mend."""
     return error.errno in _MENDABLE
 

@@ -21,7 +21,7 @@ HUB_ID = r"([A-Za-z0-9]([\w.-]*[A-Za-z0-9_])?/)?[A-Za-z0-9]([\w.-]*[A-Za-z0-9_])
 """An id on the Hugging Face Hub: owner/name, or a name alone."""
 
 
-def not_on_hub(name: str) -> str | None:
+def hub_id_problem(name: str) -> str | None:
     """Why a text is no id on the Hugging Face Hub; None when it may be one."""
     if re.fullmatch(HUB_ID, name, re.ASCII) and len(name) <= 96 and not re.search(r"--|\.\.", name):
         return None
@@ -31,7 +31,7 @@ def not_on_hub(name: str) -> str | None:
     return f"{name!r} is not an id on the Hugging Face Hub: {advice}"
 
 
-HubId = Annotated[str, Limits(judge=not_on_hub)]
+HubId = Annotated[str, Limits(judge=hub_id_problem)]
 Commit = Annotated[str, Limits(pattern="[0-9a-f]{40}", means="a commit of 40 hex digits")]
 Sha256 = Annotated[str, Limits(pattern="[0-9a-fA-F]{64}", means="a SHA-256 of 64 hex digits")]
 Decay = Annotated[float, Limits(at_least=0, below=1)]
@@ -100,11 +100,11 @@ class Model:
         return result
 
     @property
-    def weights(self) -> str | None:
+    def weights_folder(self) -> str | None:
         """Folder of the weights that training goes on from."""
         return self.transformers if self.continued else None
 
-    def matrices(self, pieces: int) -> int:
+    def matrix_parameters(self, pieces: int) -> int:
         """Numbers of the decoder's matrices over so many pieces."""
         block = 4 * self.heads * self.head_width * self.width + 2 * MLP_RATIO * self.width**2
         return self.layers * block + self.padded_vocabulary(pieces) * self.width
@@ -112,7 +112,7 @@ class Model:
     def parameters(self, pieces: int) -> int:
         """Numbers of the decoder over so many pieces: its matrices and gains."""
         gains = 2 * self.width + 2 * self.head_width
-        return self.matrices(pieces) + self.layers * gains + self.width
+        return self.matrix_parameters(pieces) + self.layers * gains + self.width
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""
@@ -186,7 +186,7 @@ class Training:
             return []
         return [f"warmup_steps: must lie between 0 and steps ({self.steps})"]
 
-    def unmeasurable(self, need: "StatisticsNeed | None", K: int) -> list[str]:
+    def variance_problems(self, need: "StatisticsNeed | None", K: int) -> list[str]:
         """Reasons why batches of this recipe give no variance of every domain's gradient."""
         if need is None:
             return []

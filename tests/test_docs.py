@@ -133,7 +133,9 @@ def test_what_is_recorded_is_the_deciding_experiment():
     recorded = ROOT / "recorded" / "settings"
     record = json.loads((recorded / "pike.json").read_text(encoding="utf-8"))
     assert record["runs"].keys() == plan.runs.keys()
-    planned = {path.partition("/settings/")[2]: one for path, one in plan.settings_files().items()}
+    planned = {
+        path.partition("/settings/")[2]: one for path, one in plan.settings_by_path().items()
+    }
     for path in recorded.glob("*/*.json"):
         values = json.loads(path.read_text(encoding="utf-8"))
         assert values == planned[path.relative_to(recorded).as_posix()], path

@@ -123,7 +123,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
         if "include:" in block:
             path = own_modules / "mine.yaml" if whole.exists() else whole
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
-            assert schema.problems(planner.read_configuration(path), name) == []
+            assert schema.schema_problems(planner.read_configuration(path), name) == []
             continue
         if whole.exists():
             # What the page adds to its first file, or replaces in it by a second one.
@@ -133,7 +133,9 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.
-            nano = planner.read_file(documented.ROOT / "workflow" / "registered" / "nano.yaml")
+            nano = planner.read_config_file(
+                documented.ROOT / "workflow" / "registered" / "nano.yaml"
+            )
             # As the page says.
             kept = {key: nano[key] for key in nano.keys() - {"commit", "mix_for"}}
             draft = {"benchmark": "mine", "status": "draft"}
@@ -141,9 +143,9 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             continue
         for section, values in yaml.safe_load(block).items():
             config[section] = {**config.get(section, {}), **values}
-    assert schema.problems(config, name) == []
+    assert schema.schema_problems(config, name) == []
     config["methods"]["wrong"] = {"rule": "mix", "zeta9": 1}
-    assert len(schema.problems(config, name)) == 1
+    assert len(schema.schema_problems(config, name)) == 1
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ class Limited(CheckedSettings):
     less: Annotated[int, Limits(below=3)] = 1
     times: Annotated[int, Limits(multiple_of=8)] = 8
     name: Annotated[str, Limits(pattern="[a-z]+", means="a name of small letters")] = "a"
-    judged: Annotated[str, Limits(judge=settings.not_on_hub)] = "a/b"
+    judged: Annotated[str, Limits(judge=settings.hub_id_problem)] = "a/b"
     parts: Annotated[tuple[PositiveInt, ...], Limits(filled=True, distinct=True)] = (1,)
     files: Annotated[tuple[Annotated[str, Limits(filled=True)], ...], OrOne] = ("a",)
     by_name: dict[Annotated[str, Limits(pattern="[a-z]+")], PositiveInt] | None = None
@@ -236,7 +236,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     ],
 )
 def test_what_is_no_id_on_the_hub_is_answered_with_one(name, advice):
-    problem = settings.not_on_hub(name)
+    problem = settings.hub_id_problem(name)
     assert problem is None if advice is None else advice in problem
 
 
@@ -274,7 +274,7 @@ def test_the_recipes_defaults_are_the_papers():
 def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, expected):
     need = StatisticsNeed(first=0, every=1, fresh=fresh, rows=rows)
     values = {**TRAINING, "rows": b, "statistics_microbatch": microbatch}
-    found = validate(settings.Training, values, "here").unmeasurable(need, 3)
+    found = validate(settings.Training, values, "here").variance_problems(need, 3)
     assert len(found) == len(expected)
     for text, words in zip(found, expected, strict=True):
         assert words in text

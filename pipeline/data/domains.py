@@ -85,7 +85,7 @@ def write_clusters(
             files=[folder / name for name in (*map(_cluster_file_name, names), SECTIONS)],
             modules=[__name__],
             facts={"domains": dict(zip(names, words_C, strict=True))},
-            taken=taken,
+            snapshot=taken,
         )
     count_C = np.bincount(cluster_N, minlength=clusters)
     width = len(names[-1])

@@ -78,11 +78,11 @@ def has_evaluation_item(text: str, settings: Decontamination) -> bool:
     return bool((known_G[place_N] == hash_N).any())
 
 
-def ngram_hashes(text: str, words: int) -> npt.NDArray[np.uint64]:
-    """A hash of each `words` words in a row."""
+def ngram_hashes(text: str, words_per_ngram: int) -> npt.NDArray[np.uint64]:
+    """A hash of each `words_per_ngram` words in a row."""
     plain = unicodedata.normalize("NFKC", text).lower()
     word_W = np.fromiter(map(_hashed, _word_pattern().findall(plain)), np.uint64)
-    return window_hashes(word_W, words)
+    return window_hashes(word_W, words_per_ngram)
 
 
 _hashed = functools.lru_cache(maxsize=2**18)(text_hash)

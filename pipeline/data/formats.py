@@ -232,7 +232,9 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
                 how = f"iconv -f {name} -t UTF-8"
                 raise InputError(f"{source_file.place} is {name}: convert it ({how})")
         if not isinstance(raw, io.FileIO):
-            file_kinds.refuse_wrong_bytes(head, source_file.path, source_file.place, is_packed=True)
+            file_kinds.refuse_wrong_first_bytes(
+                head, source_file.path, source_file.place, is_packed=True
+            )
         if b"\0" in head[:16]:
             raise InputError(
                 f"{source_file.place} is no UTF-8 text, with NUL among its first bytes: convert "
@@ -386,7 +388,7 @@ def read_source_file(source_file: SourceFile) -> Iterator[Document]:
     with source_file.explain_read_errors():
         size = source_file.path.stat().st_size
         if size:
-            file_kinds.refuse_wrong_kind(source_file.path, source_file.place)
+            file_kinds.refuse_wrong_file_kind(source_file.path, source_file.place)
     for document in FORMATS[format_suffix(source_file.name)](source_file) if size else ():
         given = True
         yield document

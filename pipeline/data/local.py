@@ -131,7 +131,7 @@ class LocalSource(LocalSettings):
         (path, _), *further = listed
         split = self.validation_files is not None
         if not (further or other or split) and self.documents == "file":
-            file_kinds.refuse_wrong_kind(path)
+            file_kinds.refuse_wrong_file_kind(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"

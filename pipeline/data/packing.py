@@ -315,7 +315,7 @@ def pack_corpus(
             known_sha256={
                 partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
             },
-            taken=taken,
+            snapshot=taken,
         )
 
 

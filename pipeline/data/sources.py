@@ -70,7 +70,7 @@ def download_source(settings_file: Path, out: Path) -> None:
             files=files,
             modules=modules,
             facts=facts,
-            taken=taken,
+            snapshot=taken,
         )
 
 

@@ -235,7 +235,7 @@ class Tokenizer:
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
-        file_kinds.refuse_wrong_kind(path)
+        file_kinds.refuse_wrong_file_kind(path)
         content, place = path.read_bytes(), str(path)
         self._pieces: JsonPieces | _SentencePieces = (
             JsonPieces(content, place)
@@ -337,7 +337,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
             "unknown": tokenizer.unknown,
             "training_characters": sampled,
         },
-        taken=taken,
+        snapshot=taken,
     )
 
 
@@ -347,7 +347,7 @@ def piece_ids_of_file(path: Path) -> dict[str, int]:
     Raises:
         InputError: it is none.
     """
-    file_kinds.refuse_wrong_kind(path)
+    file_kinds.refuse_wrong_file_kind(path)
     content = path.read_bytes()
     if is_json_tokenizer(content):
         return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer_json(content, str(path)))
@@ -375,7 +375,7 @@ def _read_model_file(
             f"{setting}.sha256: {path} has SHA-256 {result}, not {settings.sha256}: fetch it anew"
         )
     content, place = path.read_bytes(), f"{setting}.{key}: {path}"
-    file_kinds.refuse_wrong_kind(path, place)
+    file_kinds.refuse_wrong_file_kind(path, place)
     if is_json_tokenizer(content):
         return json_tokenizer.add_end_token(content, settings.end, place, f"{setting}.end")
     _SentencePieces(content, place)

@@ -105,7 +105,7 @@ def evaluate_run(
                 "steps": list(steps),
                 **_manifest_facts(domains, benchmarks),
             },
-            taken=taken,
+            snapshot=taken,
         )
 
 

@@ -89,7 +89,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
             files=[out / f"step{step}.parquet" for step in steps],
             modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), "rows": count},
-            taken=taken,
+            snapshot=taken,
         )
 
 

@@ -100,7 +100,7 @@ def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
 
 
-def write_checkpoint(folder: Path, taken: Snapshot) -> None:
+def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
     """Writes `folder` (checkpoints/step{n}) whole or not at all.
 
     Raises:
@@ -109,16 +109,17 @@ def write_checkpoint(folder: Path, taken: Snapshot) -> None:
     try:
         with atomic_files.atomic_write(folder) as partial:
             partial.mkdir()
-            save_file(taken.weights, partial / MODEL)
-            save_file(taken.training, partial / TRAINING)
+            save_file(snapshot.weights, partial / MODEL)
+            save_file(snapshot.training, partial / TRAINING)
             sums = {name: atomic_files.sha256(partial / name) for name in (MODEL, TRAINING)}
-            facts = {**taken.facts, "sha256": sums}
+            facts = {**snapshot.facts, "sha256": sums}
             atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     except (OSError, SafetensorError) as error:
         errors.refuse_shortage(error)
         raise InputError(
-            f"checkpoint {folder} could not be written ({error}): {errors.remedy(error)}; the same "
-            "command then goes on from the checkpoint before"
+            f"checkpoint {folder} could not be written ({error}): "
+            f"{errors.write_error_remedy(error)}; the same command then goes on "
+            "from the checkpoint before"
         ) from error
 
 

@@ -151,13 +151,15 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         result = TransformersModel(shape, vocabulary)
-    if shape.weights is None:
+    if shape.weights_folder is None:
         return result
-    found = model_folders.folder_weights_digest(Path(shape.weights))
+    found = model_folders.folder_weights_digest(Path(shape.weights_folder))
     if found != shape.weights_sha256:
-        raise InputError(f"{shape.weights}: its weights were changed since the run was planned")
+        raise InputError(
+            f"{shape.weights_folder}: its weights were changed since the run was planned"
+        )
     net, loaded = type(result.net).from_pretrained(
-        shape.weights,
+        shape.weights_folder,
         config=result.net.config,
         local_files_only=True,
         use_safetensors=True,
@@ -165,7 +167,9 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
         output_loading_info=True,
     )
     if missing := sorted(loaded["missing_keys"]):
-        raise InputError(f"{shape.weights} lacks weights of the model: {', '.join(missing[:5])}")
+        raise InputError(
+            f"{shape.weights_folder} lacks weights of the model: {', '.join(missing[:5])}"
+        )
     result.net = net.eval()
     return result
 
@@ -177,12 +181,12 @@ def _build_transformers_model(shape: settings.Model, vocabulary: int) -> Any:
         raise InputError(
             f"models: model_type {kind!r}: transformers {transformers.__version__} has none"
         )
-    if shape.weights is None:
+    if shape.weights_folder is None:
         values |= dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
         values["vocab_size"] = vocabulary
     elif values.get("vocab_size") != vocabulary:
         raise InputError(
-            f"{shape.weights} has an embedding of {values.get('vocab_size')} pieces and the "
+            f"{shape.weights_folder} has an embedding of {values.get('vocab_size')} pieces and the "
             f"tokenizer {vocabulary:,}: give the tokenizer that it was trained with"
         )
     if values.get("output_router_logits"):

@@ -21,6 +21,7 @@ from pipeline.planning import (
 )
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
+from pipeline.planning.paper_roles import NameUse
 from pipeline.runtime import validate_settings
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
@@ -66,7 +67,7 @@ USES = {
 """By section: where the configuration uses its names; finders are those of `FINDERS`."""
 
 
-def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
+def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
     Args:
@@ -76,12 +77,12 @@ def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[st
     """
     dangling = [
         (where, name, known)
-        for names, known, where in _uses(config)
+        for names, known, where in _name_uses(config)
         for name in names
         if name not in known
     ]
     if dangling:
-        lists = strict_yaml.anchors(files)
+        lists = strict_yaml.anchor_by_place(files)
         by_place: dict[tuple[str, str], str] = {}
         for where, name, known in dangling:
             place = f"{where}, the list {lists[where]}" if where in lists else where
@@ -92,11 +93,13 @@ def problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[st
     if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
     whole = validate_settings.validate(Experiment, config, origin, together=False)
-    further = [f"{origin}: {problem}" for problem in _incompatible(config, whole.training)]
+    further = [
+        f"{origin}: {problem}" for problem in _incompatibility_problems(config, whole.training)
+    ]
     if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
-        lists = strict_yaml.anchors(files)
+        lists = strict_yaml.anchor_by_place(files)
         for n in unnamed:
-            further[n] += _where_domains_are(further[n], lists)
+            further[n] += _domain_list_hint(further[n], lists)
     return schema.contradictions(whole, origin) + further
 
 
@@ -104,7 +107,7 @@ OTHER_DOMAIN = re.compile(r"(?:: scenarios\.(\S+)\.target|in scenario (\S+): \w+
 """A message on a weight of a domain that the scenario does not have."""
 
 
-def _where_domains_are(problem: str, lists: Mapping[str, str]) -> str:
+def _domain_list_hint(problem: str, lists: Mapping[str, str]) -> str:
     """Where a domain is added, if that is another place than the scenario."""
     found = OTHER_DOMAIN.search(problem)
     assert found is not None
@@ -125,56 +128,59 @@ def _grid_problems(config: Config) -> Iterator[str]:
 
 def _swarm_problems(config: Config) -> Iterator[str]:
     """Methods with the name of a swarm's run."""
-    for name, (swarm, _) in dependencies.swarm_members(config).items():
+    for name, member in dependencies.swarm_members(config).items():
         if name in config["methods"]:
-            yield f"methods.{name}: swarms.{swarm} makes a method of this name: rename one"
+            yield f"methods.{name}: swarms.{member.swarm} makes a method of this name: rename one"
 
 
-def _uses(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
-    """All uses of names: the names, those that exist, and where they are used."""
+def _name_uses(config: Config) -> Iterable[NameUse]:
+    """All uses of names."""
     for section, paths in USES.items():
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
-            for where, names in _values_at(config, path.split(".")):
+            for place, names in _values_at(config, path.split(".")):
                 # A method names one of each; its values have no schema.
                 several = isinstance(names, Mapping | list) and "methods.*." not in path
                 if names is not None:
-                    yield names if several else [str(names)], known, where
+                    yield NameUse(names if several else [str(names)], known, place)
     for kind in ("table", "figure"):
         available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
-        yield config[f"{kind}s"], available, f"{kind}s"
+        yield NameUse(config[f"{kind}s"], available, f"{kind}s")
     # One method alone is compared with nothing.
     if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:
-        yield [Compare.baseline], config["methods"], "compare.baseline, which is not set"
-    yield from _unknown_tasks(config)
-    yield from paper_roles.used_names(config)
+        place = "compare.baseline, which is not set"
+        yield NameUse([Compare.baseline], config["methods"], place)
+    yield from _unknown_task_uses(config)
+    yield from paper_roles.name_uses(config)
 
 
-def _values_at(value: Any, path: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
+def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:
     """Each value that matches a path, with its place; `*` matches every name."""
     if not path:
-        yield where, value
+        yield place, value
     elif isinstance(value, Mapping):
         for name in value if path[0] == "*" else {path[0]} & value.keys():
-            yield from _values_at(value[name], path[1:], f"{where}.{name}" if where else name)
+            yield from _values_at(value[name], path[1:], f"{place}.{name}" if place else name)
     else:
         for index, entry in enumerate(value):
-            yield from _values_at(entry, path[1:], f"{where}[{index}]")
+            yield from _values_at(entry, path[1:], f"{place}[{index}]")
 
 
-def _unknown_tasks(config: Config) -> Iterable[tuple[Iterable[str], Iterable[str], str]]:
+def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
     """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
-    used["packing.hygiene.decontaminate.files"] = stage_settings.unwanted_tasks(config).values()
-    for where, names in used.items():
+    used["packing.hygiene.decontaminate.files"] = stage_settings.decontaminated_tasks(
+        config
+    ).values()
+    for place, names in used.items():
         fits_none = (n for n in names if not any(re.fullmatch(task, n) for task in TASK_PATTERNS))
-        yield fits_none, TASK_PATTERNS, where
+        yield NameUse(fits_none, TASK_PATTERNS, place)
 
 
-def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:
+def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:
     """All settings that do not go together, of a configuration whose names are defined."""
-    all_runs = dependencies.closure(config, dependencies.requested_runs(config))
+    all_runs = dependencies.with_required_runs(config, dependencies.requested_runs(config))
     named = (
         dependencies.RunName(scenario, "", method, 0)
         for scenario, values in config["scenarios"].items()
@@ -190,9 +196,9 @@ def _incompatible(config: Config, recipes: Mapping[str, Training]) -> Iterator[s
         yield from settings_problems(
             finders.finder_class(values["finder"]), values.get("options", {}), where
         )
-    yield from paper_roles.problems(config)
-    yield from _duplicate_tasks(config)
-    yield from _headline(config)
+    yield from paper_roles.role_problems(config)
+    yield from _duplicate_task_problems(config)
+    yield from _headline_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
     yield from run_problems(config, all_runs)
@@ -215,7 +221,7 @@ def _target_problems(config: Config) -> Iterable[str]:
                 )
 
 
-def _duplicate_tasks(config: Config) -> Iterable[str]:
+def _duplicate_task_problems(config: Config) -> Iterable[str]:
     """Combinations of task, shots and formulation that stand in two entries of an evaluation."""
     for name, evaluation in config["evaluation"].items():
         ways = Counter(
@@ -230,7 +236,7 @@ def _duplicate_tasks(config: Config) -> Iterable[str]:
             )
 
 
-def _headline(config: Config) -> Iterable[str]:
+def _headline_problems(config: Config) -> Iterable[str]:
     """A headline formulation in which no downstream task is asked: tables would be empty."""
     entries = _values_at(config, ["evaluation", "*", "tasks", "*", "formulations"])
     requested = sorted({formulation for _, entry in entries for formulation in entry})
@@ -248,12 +254,12 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
     tuned = dependencies.tunable_settings(config, scenario, method)
-    values = methods.planned_method({"method": methods.settings_of(given), "tuned": tuned})
+    values = methods.planned_method({"method": methods.rule_settings(given), "tuned": tuned})
     where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
-        yield from methods.misfits(rule, values, domains, recipe, where)
+        yield from methods.construction_problems(rule, values, domains, recipe, where)
     else:
-        yield from methods.problems({"rule": rule}, where)
+        yield from methods.method_problems({"rule": rule}, where)
     mixture = config.get("mixtures", {}).get(values.get("mixture"))
     if mixture is None:
         return
@@ -273,14 +279,14 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
 
 def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
     """All that does not fit the runs: those that are asked for, and those that they stand on."""
-    yield from _too_long_items(config)
-    yield from _searches_of_several_lengths(config, all_runs)
-    yield from _without_oracle(config)
-    yield from _predictions_of_several_models(config)
-    yield from _selections_without_runs(config, all_runs)
+    yield from _too_long_item_problems(config)
+    yield from _unequal_search_problems(config, all_runs)
+    yield from _missing_oracle_problems(config)
+    yield from _multi_model_prediction_problems(config)
+    yield from _empty_selection_problems(config, all_runs)
 
 
-def _too_long_items(config: Config) -> Iterable[str]:
+def _too_long_item_problems(config: Config) -> Iterable[str]:
     """Multiple-choice items longer than the rows of the training that they are asked after."""
     requested = dependencies.requested_runs(config)
     pairs = ((run.scenario, dependencies.recipe_name(config, run)) for run in requested)
@@ -297,13 +303,13 @@ def _too_long_items(config: Config) -> Iterable[str]:
                 )
 
 
-def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
+def _unequal_search_problems(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
         finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
-        proxies = dependencies.proxies_of(config, found)
-        if stage_settings.reads_states(finder):
+        proxies = dependencies.proxy_runs(config, found)
+        if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:
                 yield (
                     f"mixtures.{found.mixture}: the finder {finder} reads one run, here are "
@@ -320,7 +326,7 @@ def _searches_of_several_lengths(config: Config, all_runs: Iterable[RunName]) ->
             )
 
 
-def _without_oracle(config: Config) -> Iterable[str]:
+def _missing_oracle_problems(config: Config) -> Iterable[str]:
     """Tables of regret to an oracle that no setting names, or no run has."""
     oracle = config.get("compare", {}).get("oracle")
     for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
@@ -330,14 +336,14 @@ def _without_oracle(config: Config) -> Iterable[str]:
             yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
 
 
-def _predictions_of_several_models(config: Config) -> Iterable[str]:
+def _multi_model_prediction_problems(config: Config) -> Iterable[str]:
     """A hypothesis counts scenarios: of two models each would count twice."""
     models = sorted({model for entry in config["runs"] for model in entry["models"]})
     if config.get("predictions") and len(models) > 1:
         yield f"predictions: a hypothesis is about one model, runs have {', '.join(models)}"
 
 
-def _selections_without_runs(config: Config, all_runs: Sequence[RunName]) -> Iterable[str]:
+def _empty_selection_problems(config: Config, all_runs: Sequence[RunName]) -> Iterable[str]:
     """Values that tables and figures select and no run has."""
     requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):

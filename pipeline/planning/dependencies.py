@@ -61,6 +61,14 @@ class MixtureName(NamedTuple):
         return f"{self.scenario}/{self.model}/{self.mixture}/seed{self.seed}"
 
 
+class SwarmMember(NamedTuple):
+    """One run of a swarm."""
+
+    swarm: str
+    number: int
+    """From 0."""
+
+
 def requested_runs(config: Config) -> list[RunName]:
     """The runs that a configuration asks for, each once, in its order."""
     every = (itertools.product(*(entry[key] for key in KEYS)) for entry in config["runs"])
@@ -84,12 +92,12 @@ def select_runs(
     return [run for run in chosen if run.is_among(selection)]
 
 
-def swarm_members(config: Config) -> dict[str, tuple[str, int]]:
-    """Methods that are the runs of swarms, by name: the swarm and the place in it."""
+def swarm_members(config: Config) -> dict[str, SwarmMember]:
+    """Methods that are the runs of swarms, by name."""
     return {
-        f"{swarm}-{place:03d}": (swarm, place)
+        f"{swarm}-{number:03d}": SwarmMember(swarm, number)
         for swarm, values in config.get("swarms", {}).items()
-        for place in range(values["runs"])
+        for number in range(values["runs"])
     }
 
 
@@ -105,8 +113,8 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
     """
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
-        swarm, place = swarm_members(config)[method]
-        weights = draw_mixture(config["swarms"][swarm], swarm, place, chosen["domains"])
+        swarm, number = swarm_members(config)[method]
+        weights = draw_mixture(config["swarms"][swarm], swarm, number, chosen["domains"])
         return {"rule": "fixed", "weights_by_domain": weights}
     values = dict(config["methods"][method]) | chosen.get("methods", {}).get(method, {})
     if "target" in chosen and methods.has_setting(values["rule"], "target"):
@@ -115,25 +123,25 @@ def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any
 
 
 def draw_mixture(
-    values: Config, swarm: str, place: int, domains: Iterable[str]
+    swarm_settings: Config, swarm: str, number: int, domains: Iterable[str]
 ) -> dict[str, float]:
     """The mixture of one run of a swarm: the first is uniform, the others Dirichlet draws.
 
     A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
 
     Args:
-        values: The swarm's settings.
+        swarm_settings: The swarm's settings.
         swarm: Its name.
-        place: Number of the run, from 0.
+        number: Number of the run, from 0.
         domains: Names of the domains.
     """
-    concentration = values.get("concentration", Swarm.concentration)
+    concentration = swarm_settings.get("concentration", Swarm.concentration)
 
     def gamma(domain: str) -> float:
-        stream = random.Random(f"{swarm} {values['seed']} {place} {domain}")
+        stream = random.Random(f"{swarm} {swarm_settings['seed']} {number} {domain}")
         return stream.gammavariate(concentration, 1.0)
 
-    drawn_by_domain = {d: 1.0 if place == 0 else gamma(d) for d in domains}
+    drawn_by_domain = {d: 1.0 if number == 0 else gamma(d) for d in domains}
     total = sum(drawn_by_domain.values())
     # Four decimals: weights that a reader can copy, and no last bit that a platform may change.
     return {d: round(amount / total, 4) for d, amount in drawn_by_domain.items()}
@@ -144,7 +152,7 @@ def recipe_name(config: Config, run: RunName) -> str:
     if run.method in config["methods"]:
         own = method_settings(config, run.scenario, run.method)
     else:
-        own = config["swarms"][swarm_members(config)[run.method][0]]
+        own = config["swarms"][swarm_members(config)[run.method].swarm]
     return str(own.get("training") or config["scenarios"][run.scenario]["training"])
 
 
@@ -190,29 +198,33 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     values = search_section(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
-    return MixtureName(run.scenario, model, named, _seeds(values, swarm.get("seed", run.seed))[0])
+    return MixtureName(
+        run.scenario, model, named, _seeds_or_default(values, swarm.get("seed", run.seed))[0]
+    )
 
 
-def proxies_of(config: Config, mixture: MixtureName) -> list[RunName]:
+def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
     values = search_section(config, mixture.mixture)
-    swarm = [name for name, (s, _) in swarm_members(config).items() if s == values.get("swarm")]
+    swarm = [
+        name for name, one in swarm_members(config).items() if one.swarm == values.get("swarm")
+    ]
     return [
         RunName(mixture.scenario, mixture.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
-        for seed in _seeds(values, mixture.seed)
+        for seed in _seeds_or_default(values, mixture.seed)
     ]
 
 
-def _seeds(values: Config, other: int) -> Sequence[int]:
-    return values.get("seeds", (other,))
+def _seeds_or_default(search: Config, default: int) -> Sequence[int]:
+    return search.get("seeds", (default,))
 
 
 def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
     mixtures = {found for run in every if (found := mixture_of_run(config, run))}
     named = set(requested_runs(config))
-    named.update(run for found in mixtures for run in proxies_of(config, found))
+    named.update(run for found in mixtures for run in proxy_runs(config, found))
     return [run for run in every if run in named]
 
 
@@ -222,10 +234,10 @@ def required_runs(config: Config, run: RunName) -> Iterator[RunName]:
     if of_model is not None:
         yield of_model
     if of_weights is not None:
-        yield from proxies_of(config, of_weights)
+        yield from proxy_runs(config, of_weights)
 
 
-def closure(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
+def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
     """The runs, and all that they stand on, each once: those asked for first.
 
     Raises:

@@ -44,7 +44,7 @@ FIRST_LETTER, LETTERS = 0x4E00, 64
 
 
 @dataclass(frozen=True)
-class DrawnScenarios:
+class ScenarioDrawSettings:
     """Which scenarios are drawn."""
 
     stream: Literal["development", "test"]
@@ -64,7 +64,7 @@ class DrawnScenarios:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnScenario:
     """One scenario: its sources by name, all of its own, and what is drawn beside them."""
 
     name: str
@@ -92,105 +92,116 @@ class Drawn:
         return ", ".join(parts)
 
 
-class _Stream:
+class _RandomStream:
     """Draws of one scenario, by `random()` alone, whose numbers no version of Python changes."""
 
     def __init__(self, *key: object) -> None:
         self._random = random.Random(" ".join(map(str, key)))
 
-    def share(self) -> float:
+    def uniform(self) -> float:
         return self._random.random()
 
-    def seed(self) -> int:
-        return int(self.share() * 10**9)
+    def draw_seed(self) -> int:
+        return int(self.uniform() * 10**9)
 
-    def among(self, values: Sequence[Any]) -> Any:
-        return values[int(self.share() * len(values))]
+    def choose_one(self, values: Sequence[Any]) -> Any:
+        return values[int(self.uniform() * len(values))]
 
-    def whole(self, low: int, high: int) -> int:
+    def log_uniform_int(self, low: int, high: int) -> int:
         """Evenly in the logarithm, both ends included."""
-        return min(high, int(low * ((high + 1) / low) ** self.share()))
+        return min(high, int(low * ((high + 1) / low) ** self.uniform()))
 
-    def some(self, values: Sequence[Any], count: int) -> list[Any]:
+    def choose_some(self, values: Sequence[Any], count: int) -> list[Any]:
         """Some of the values, in their order."""
-        marked = sorted((self.share(), place) for place in range(len(values)))
+        marked = sorted((self.uniform(), place) for place in range(len(values)))
         return [values[place] for place in sorted(place for _, place in marked[:count])]
 
 
-def draw(chosen: DrawnScenarios, tokens: int, end: str = "") -> Iterator[Drawn]:
+def draw_scenarios(
+    settings: ScenarioDrawSettings, tokens: int, name_suffix: str = ""
+) -> Iterator[DrawnScenario]:
     """The scenarios in their order.
 
     Args:
-        chosen: Which.
+        settings: Which.
         tokens: Training tokens of a run, which sizes of domains are multiples of.
-        end: What their names end with.
+        name_suffix: What their names end with.
     """
-    for number in range(chosen.number):
-        stream = _Stream(chosen.stream, chosen.seed, number)
-        name = f"{chosen.stream[0]}{chosen.seed}-{number:02d}{end}"
-        yield _scenario(name, number, stream, chosen.texts, tokens)
+    for number in range(settings.number):
+        stream = _RandomStream(settings.stream, settings.seed, number)
+        name = f"{settings.stream[0]}{settings.seed}-{number:02d}{name_suffix}"
+        kind = KINDS[number // 2 % len(KINDS)] if settings.texts else "languages"
+        yield _draw_scenario(name, kind, number % 2 == 1, stream, settings.texts, tokens)
 
 
-def _scenario(
-    name: str, number: int, stream: _Stream, texts: Mapping[str, Any], tokens: int
-) -> Drawn:
-    kind = KINDS[number // 2 % len(KINDS)] if texts else "languages"
-    count = stream.whole(2, 20)
+def _draw_scenario(
+    name: str,
+    kind: str,
+    has_target: bool,
+    stream: _RandomStream,
+    texts: Mapping[str, Any],
+    tokens: int,
+) -> DrawnScenario:
+    count = stream.log_uniform_int(2, 20)
     written = {"languages": 0, "texts": count, "both": count // 2}[kind]
-    of_text = stream.some(list(texts), min(written, len(texts)))
+    of_text = stream.choose_some(list(texts), min(written, len(texts)))
     alone = 0 if kind == "texts" else count - len(of_text)
     count = alone + len(of_text)
-    shared, near, repeated = (stream.share() < each for each in (1 / 3, 1 / 4, 1 / 3))
-    duplicates = min(alone, stream.whole(2, 4)) if near and alone > 1 else 0
-    small = stream.some(range(alone), stream.whole(1, 2)) if repeated else []
-    sizes = [_size(stream, tokens, count, place in small) for place in range(alone)]
-    languages = _languages(stream, sizes, shared, duplicates)
+    shared, near, repeated = (stream.uniform() < each for each in (1 / 3, 1 / 4, 1 / 3))
+    duplicates = min(alone, stream.log_uniform_int(2, 4)) if near and alone > 1 else 0
+    small = stream.choose_some(range(alone), stream.log_uniform_int(1, 2)) if repeated else []
+    sizes = [_draw_domain_tokens(stream, tokens, count, place in small) for place in range(alone)]
+    languages = _draw_language_settings(stream, sizes, shared, duplicates)
     sources = {f"{name}-{place:02d}": values for place, values in enumerate(languages)}
     sources |= {f"{name}-{text}": dict(texts[text]) for text in of_text}
     target = None
-    if number % 2:
-        weighed = stream.some(list(sources), stream.whole(1, max(1, count // 2)))
-        target = {d: stream.among((1, 1, 2, 3)) if d in weighed else 0 for d in sources}
-    return Drawn(name, sources, kind, target, shared and alone > 1, duplicates, len(small))
+    if has_target:
+        weighed = stream.choose_some(list(sources), stream.log_uniform_int(1, max(1, count // 2)))
+        target = {d: stream.choose_one((1, 1, 2, 3)) if d in weighed else 0 for d in sources}
+    return DrawnScenario(name, sources, kind, target, shared and alone > 1, duplicates, len(small))
 
 
-def _size(stream: _Stream, tokens: int, count: int, small: bool) -> int:
+def _draw_domain_tokens(stream: _RandomStream, tokens: int, domains: int, is_small: bool) -> int:
     """Training tokens of a domain: what Mix reads once up to the whole budget, or far less."""
-    once = math.ceil(tokens / count)
-    return once // stream.among(REPETITIONS) if small else stream.whole(once, tokens)
+    once = math.ceil(tokens / domains)
+    return (
+        once // stream.choose_one(REPETITIONS) if is_small else stream.log_uniform_int(once, tokens)
+    )
 
 
-def _languages(
-    stream: _Stream, sizes: Sequence[int], shared: bool, duplicates: int
+def _draw_language_settings(
+    stream: _RandomStream, tokens_of_each: Sequence[int], shares_letters: bool, duplicates: int
 ) -> Iterator[dict[str, Any]]:
     """Settings of languages of so many training tokens each, the near-duplicates first."""
-    letter, grammar = FIRST_LETTER, _grammar(stream)
-    family = {"family": stream.seed(), "overlap": 0.9}
-    for place, size in enumerate(sizes):
+    letter, grammar = FIRST_LETTER, _draw_grammar(stream)
+    family = {"family": stream.draw_seed(), "overlap": 0.9}
+    for place, size in enumerate(tokens_of_each):
         twin = place < duplicates
-        values = (grammar | family) if twin else _grammar(stream)
-        own = {"kind": "synthetic", **values, "alphabet": letter, "seed": stream.seed()}
-        yield own | _documents(stream, own, size)
+        values = (grammar | family) if twin else _draw_grammar(stream)
+        own = {"kind": "synthetic", **values, "alphabet": letter, "seed": stream.draw_seed()}
+        yield own | _draw_document_sizes(stream, own, size)
         # Near-duplicates have their letters in common, whatever the others have.
-        if not shared and place >= duplicates - 1:
+        if not shares_letters and place >= duplicates - 1:
             letter += LETTERS
 
 
-def _grammar(stream: _Stream) -> dict[str, Any]:
-    order = stream.among(list(SYMBOLS))
-    symbols = stream.whole(*SYMBOLS[order])
-    successors, noise = stream.whole(1, max(2, symbols // 2)), stream.among(NOISES)
+def _draw_grammar(stream: _RandomStream) -> dict[str, Any]:
+    order = stream.choose_one(list(SYMBOLS))
+    symbols = stream.log_uniform_int(*SYMBOLS[order])
+    successors, noise = stream.log_uniform_int(1, max(2, symbols // 2)), stream.choose_one(NOISES)
     return {"order": order, "symbols": symbols, "successors": successors, "noise": noise}
 
 
-def _documents(stream: _Stream, values: Mapping[str, Any], size: int) -> dict[str, int]:
-    """Number and length of a language's documents, of which `size` tokens are for training."""
+def _draw_document_sizes(
+    stream: _RandomStream, language_settings: Mapping[str, Any], tokens: int
+) -> dict[str, int]:
+    """Number and length of a language's documents, of which `tokens` tokens are for training."""
     language = SyntheticSource(
-        **{k: v for k, v in values.items() if k != "kind"}, documents=DOCUMENTS, length=1
+        **{k: v for k, v in language_settings.items() if k != "kind"}, documents=DOCUMENTS, length=1
     )
     least = math.ceil(DISTINCT_NATS / language.entropy_nats_per_character)
-    fitting = int(size / DOCUMENTS / (1 - VALIDATION_SHARE)) - 1
-    length = max(least, min(stream.among(LENGTHS), fitting))
+    fitting = int(tokens / DOCUMENTS / (1 - VALIDATION_SHARE)) - 1
+    length = max(least, min(stream.choose_one(LENGTHS), fitting))
     # A token ends each document.
-    documents = math.ceil(size / (length + 1) / (1 - VALIDATION_SHARE))
+    documents = math.ceil(tokens / (length + 1) / (1 - VALIDATION_SHARE))
     return {"documents": max(DOCUMENTS, documents), "length": length}

@@ -47,7 +47,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 MOST_MEMORY = 3
 """Times its memory that a job asks for at most: tries also count the slices of a time limit."""
 
-Key = tuple[str, str]
+JobKey = tuple[str, str]
 """A rule and the name of what it makes."""
 
 
@@ -84,11 +84,11 @@ class Jobs:
     def job(self, rule: str, name: str = "") -> Job:
         """What one job takes; `name` is that of the source, run, mixture, table ... it makes."""
         ways: dict[str, Callable[[str], Job]] = {
-            "pretrain": self._pretrain,
-            "evaluate": self._evaluate,
-            "probe": self._probe,
-            "tokenizer": self._tokenizer,
-            **dict.fromkeys(("database", "database_of_selection"), self._database),
+            "pretrain": self._pretrain_job,
+            "evaluate": self._evaluate_job,
+            "probe": self._probe_job,
+            "tokenizer": self._tokenizer_job,
+            **dict.fromkeys(("database", "database_of_selection"), self._database_job),
         }
         if rule in ways:
             return ways[rule](name)
@@ -113,7 +113,7 @@ class Jobs:
         )
         return sum(held) or SMALL_SOURCE
 
-    def counted_keys(self) -> Iterator[Key]:
+    def counted_keys(self) -> Iterator[JobKey]:
         """All jobs that are counted, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
@@ -121,36 +121,38 @@ class Jobs:
         """
         return (
             (rule, name)
-            for rule, names in self.plan.work().items()
+            for rule, names in self.plan.names_by_rule().items()
             if rule != "theory" and (self.targets or rule != "database_of_selection")
             for name in names
             if not self.targets or (rule, name) in self._needed_jobs
             if not (rule in TRAINS and self.refusal(name))
         )
 
-    def runs(self) -> list[str]:
+    def trained_runs(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [
             r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
         ]
 
     @functools.cached_property
-    def _needed_jobs(self) -> set[Key]:
+    def _needed_jobs(self) -> set[JobKey]:
         """The jobs of the targets and all that these stand on.
 
         Raises:
             InputError: nothing makes a target.
         """
         plan, reads = self.plan, rule_inputs.RuleInputs(self.plan)
-        makers = {plan.manifest(r, n): (r, n) for r, names in plan.work().items() for n in names}
+        makers = {
+            plan.manifest(r, n): (r, n) for r, names in plan.names_by_rule().items() for n in names
+        }
 
-        def find_maker(at: Path) -> Key | None:
+        def find_maker(at: Path) -> JobKey | None:
             # A file is made by the job whose manifest is beside it, or in the next folder with one.
             places = [at, made_from.manifest_beside(at), at.with_suffix(".json")]
             places += [folder / MANIFEST for folder in (at, *at.parents)]
             return next((makers[str(place)] for place in places if str(place) in makers), None)
 
-        def maker(path: str) -> Key:
+        def maker(path: str) -> JobKey:
             at = Path(os.path.normpath(path))
             if found := find_maker(at):
                 return found
@@ -165,7 +167,7 @@ class Jobs:
                 raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
             raise InputError(unknown_name_message(str(at), files, where))
 
-        waiting, result = [maker(target) for target in self.targets], set[Key]()
+        waiting, result = [maker(target) for target in self.targets], set[JobKey]()
         while waiting:
             job = waiting.pop()
             if job not in result:
@@ -175,7 +177,7 @@ class Jobs:
 
     def refusal(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
-        taken, values = self.training(run), self.plan.section_value("runs", run)
+        taken, values = self.training_estimate(run), self.plan.section_value("runs", run)
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
@@ -192,16 +194,16 @@ class Jobs:
             "training's microbatch_rows, or give pretrain more `processes` or another `accelerator`"
         )
 
-    def vocabulary(self, tokenizer: str) -> int:
+    def vocabulary_size(self, tokenizer: str) -> int:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
-        return self._pieces(tokenizer) or ASSUMED_PIECES
+        return self._known_vocabulary_size(tokenizer) or ASSUMED_PIECES
 
-    def assumed_tokenizers(self) -> list[str]:
+    def unsized_tokenizers(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
-        return [name for name in self.plan.tokenizers if self._pieces(name) is None]
+        return [name for name in self.plan.tokenizers if self._known_vocabulary_size(name) is None]
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def _pieces(self, tokenizer: str) -> int | None:
+    def _known_vocabulary_size(self, tokenizer: str) -> int | None:
         values = self.plan.section_value("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
@@ -214,29 +216,31 @@ class Jobs:
             return embedding_rows_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
-    def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
+    def _settings_and_vocabulary(self, run: str) -> tuple[dict[str, Any], int]:
         values = self.plan.section_value("runs", run)
-        return values, self.vocabulary(values["tokenizer"])
+        return values, self.vocabulary_size(values["tokenizer"])
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def training(self, run: str) -> resources.ResourceEstimate:
+    def training_estimate(self, run: str) -> resources.ResourceEstimate:
         """What a run's training takes."""
-        return resources.estimate_run(*self._of_run(run), self.device, self.processes)
+        return resources.estimate_run(
+            *self._settings_and_vocabulary(run), self.device, self.processes
+        )
 
-    def _pretrain(self, run: str) -> Job:
-        taken = self.training(run)
+    def _pretrain_job(self, run: str) -> Job:
+        taken = self.training_estimate(run)
         return Job(taken.seconds, taken.host_bytes, taken.disk_bytes, taken.devices)
 
-    def _evaluate(self, run: str) -> Job:
-        values, vocabulary = self._of_run(run)
+    def _evaluate_job(self, run: str) -> Job:
+        values, vocabulary = self._settings_and_vocabulary(run)
         wanted = self.plan.section_value("evaluations", run)
         memory, seconds, disk = resources.estimate_evaluation(
             values, wanted, vocabulary, self.device
         )
         return Job(seconds, memory, disk, 1)
 
-    def _probe(self, run: str) -> Job:
-        values, vocabulary = self._of_run(run)
+    def _probe_job(self, run: str) -> Job:
+        values, vocabulary = self._settings_and_vocabulary(run)
         wanted = self.plan.section_value("probes", run)
         memory, seconds = resources.estimate_probe(values, wanted, vocabulary, self.device)
         return Job(seconds, memory, DISK_BYTES["probe"], 1)
@@ -249,10 +253,10 @@ class Jobs:
             EMPTY_DATABASE + sum(map(resources.record_bytes, self.plan.runs.values())) + evaluated
         )
 
-    def _database(self, _: str) -> Job:
+    def _database_job(self, _: str) -> Job:
         return Job(SECONDS["database"], GATHERING_MEMORY * 2**30, self._database_bytes)
 
-    def _tokenizer(self, tokenizer: str) -> Job:
+    def _tokenizer_job(self, tokenizer: str) -> Job:
         sources = self.plan.tokenizer_sources[tokenizer]
         characters = self.plan.tokenizers[tokenizer].get("characters", 0) * len(sources)
         memory = MEMORY["tokenizer"] * 2**30 + 200 * characters

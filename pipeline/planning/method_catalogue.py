@@ -86,23 +86,24 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
     if format == "markdown":
         if name is not None:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
-        return f"{FRAME}\n{_overview()}\n{_provenance()}"
+        return f"{FRAME}\n{_overview_table()}\n{_provenance_section()}"
     if format == "json":
-        return output_formats.as_json([_object(rule) for rule in chosen])
-    return "\n\n\n".join(map(_text, chosen))
+        return output_formats.as_json([_rule_json(rule) for rule in chosen])
+    return "\n\n\n".join(map(_rule_text, chosen))
 
 
-def _provenance() -> str:
+def _provenance_section() -> str:
     """Where rules and finders come from, as Markdown."""
     titles = ("name", "source", "what differs here", "checked")
     finders = {
         f"[{name}](../{_module_of_finder(name).replace('.', '/')}.py)": told
         for name, told in provenance.FINDERS.items()
     }
-    return "\n".join(
-        f"\n## {title}\n\n{_table(titles, ((name, *told) for name, told in table.items()))}"
-        for title, table in {"Where rules come from": provenance.RULES, "Finders": finders}.items()
-    )
+    tables = {"Where rules come from": provenance.RULES, "Finders": finders}
+    rows = {
+        title: [(name, *told) for name, told in table.items()] for title, table in tables.items()
+    }
+    return "\n".join(f"\n## {t}\n\n{_markdown_table(titles, lines)}" for t, lines in rows.items())
 
 
 def _module_of_finder(name: str) -> str:
@@ -112,20 +113,20 @@ def _module_of_finder(name: str) -> str:
     return FINDERS.get(name, other).partition(":")[0]
 
 
-def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (titles, ["---"] * len(titles), *rows))
 
 
-def costs(needs: Needs) -> list[Cost]:
+def costs_of_needs(needs: Needs) -> list[Cost]:
     """What a method's needs cost, each with its place in the training loop."""
     return [
-        Cost(*(part.format(**_due(need)) for part in cost))
+        Cost(*(part.format(**_measurement_texts(need)) for part in cost))
         for name, cost in COSTS.items()
         if (need := getattr(needs, name))
     ]
 
 
-def _due(need: Any) -> dict[str, str]:
+def _measurement_texts(need: Any) -> dict[str, str]:
     """Rows and steps of what is measured now and then."""
     if need is True:
         return {}
@@ -140,83 +141,95 @@ def _due(need: Any) -> dict[str, str]:
     return told
 
 
-def default_needs(rule: str) -> Needs:
+def default_needs(mixing_rule: str) -> Needs:
     """What a rule asks for with the defaults of its settings.
 
     Settings without a default are coefficients and names, on which no need depends.
     """
-    kind = registry.rule_class(rule)
+    kind = registry.rule_class(mixing_rule)
     if kind.needs is Method.needs:
         return Needs()
-    return kind(**required_settings(rule)).needs()
+    return kind(**example_settings(mixing_rule)).needs()
 
 
-def required_settings(rule: str) -> dict[str, Any]:
+def example_settings(mixing_rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
-    kind = registry.rule_class(rule)
+    kind = registry.rule_class(mixing_rule)
     hints = typing.get_type_hints(kind)
-    return {f.name: _any(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)}
+    return {
+        f.name: _example_value(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)
+    }
 
 
-def _any(kind: Any) -> Any:
-    if get_origin(kind) is Literal:
-        return get_args(kind)[0]
+def _example_value(type_hint: Any) -> Any:
+    if get_origin(type_hint) is Literal:
+        return get_args(type_hint)[0]
     examples: dict[Any, Any] = {float: 1.0, int: 1, str: "", bool: False, dict: {}, tuple: ()}
-    return examples.get(get_origin(kind) or kind)
+    return examples.get(get_origin(type_hint) or type_hint)
 
 
-def _columns(rule: str) -> tuple[str, str, str]:
-    """What a rule measures, what it adds to the work and to the memory of Mix."""
-    parts = ([getattr(cost, part) for cost in costs(default_needs(rule))] for part in Cost._fields)
-    measured, work, memory = ("; ".join(filter(None, words)) or "nothing" for words in parts)
-    return measured, work, memory
+def _total_cost(mixing_rule: str) -> Cost:
+    """All that is measured for a rule, and all that it adds to the work and memory of Mix."""
+    parts = (
+        [getattr(cost, part) for cost in costs_of_needs(default_needs(mixing_rule))]
+        for part in Cost._fields
+    )
+    return Cost(*("; ".join(filter(None, words)) or "nothing" for words in parts))
 
 
-def _about(rule: str) -> str:
-    return getattr(registry.rule_class(rule), "about", "")
+def _rule_about(mixing_rule: str) -> str:
+    return getattr(registry.rule_class(mixing_rule), "about", "")
 
 
-def _text(rule: str) -> str:
-    measured, work, memory = _columns(rule)
-    kind = registry.rule_class(rule)
+def _rule_text(mixing_rule: str) -> str:
+    measured, work, memory = _total_cost(mixing_rule)
+    kind = registry.rule_class(mixing_rule)
     settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
-    lines = [rule, *wrap_text(_about(rule), "  "), "", head, *settings, ""]
+    lines = [mixing_rule, *wrap_text(_rule_about(mixing_rule), "  "), "", head, *settings, ""]
     named = {
         "measures": measured,
         "more work": work,
         "more memory": memory,
-        "source": " ".join(_source(rule).split()),
-        "code": RULES.get(rule, rule),
+        "source": " ".join(_rule_source(mixing_rule).split()),
+        "code": RULES.get(mixing_rule, mixing_rule),
     }
     for label, words in named.items():
         lines += wrap_text(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
 
 
-def _source(rule: str) -> str:
+def _rule_source(mixing_rule: str) -> str:
     """Where a rule comes from and what differs here; of your own rule, its module's docstring."""
-    if rule in provenance.RULES:
-        source, differs, _ = provenance.RULES[rule]
+    if mixing_rule in provenance.RULES:
+        source, differs, _ = provenance.RULES[mixing_rule]
         return source if differs in ("nothing", "-") else f"{source}; here: {differs}"
-    return inspect.getdoc(inspect.getmodule(registry.rule_class(rule))) or ""
+    return inspect.getdoc(inspect.getmodule(registry.rule_class(mixing_rule))) or ""
 
 
-def _object(rule: str) -> dict[str, Any]:
-    words = dict(zip(("measures", "work", "memory"), _columns(rule), strict=True))
-    settings = [one._asdict() for one in described_settings(registry.rule_class(rule))]
-    code = RULES.get(rule, rule)
-    return {"rule": rule, "about": _about(rule), "settings": settings, **words, "code": code}
+def _rule_json(mixing_rule: str) -> dict[str, Any]:
+    words = dict(zip(("measures", "work", "memory"), _total_cost(mixing_rule), strict=True))
+    settings = [one._asdict() for one in described_settings(registry.rule_class(mixing_rule))]
+    code = RULES.get(mixing_rule, mixing_rule)
+    return {
+        "rule": mixing_rule,
+        "about": _rule_about(mixing_rule),
+        "settings": settings,
+        **words,
+        "code": code,
+    }
 
 
-def _overview() -> str:
+def _overview_table() -> str:
     rows = []
     for rule, where in RULES.items():
         place = where.partition(":")[0].replace(".", "/")
-        rows.append([f"[{rule}](../{place}.py)", _escape(_about(rule)), *_columns(rule)])
-    return _table(("rule", "what it does", "measures", "work", "memory"), rows)
+        rows.append(
+            [f"[{rule}](../{place}.py)", _escape_markdown(_rule_about(rule)), *_total_cost(rule)]
+        )
+    return _markdown_table(("rule", "what it does", "measures", "work", "memory"), rows)
 
 
-def _escape(text: str) -> str:
+def _escape_markdown(text: str) -> str:
     """A text as Markdown: on one line, stars and bars as they are."""
     return " ".join(text.split()).replace("*", r"\*").replace("|", r"\|")

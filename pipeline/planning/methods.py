@@ -2,7 +2,7 @@
 
 The project's rules are imported and constructed: they need NumPy alone. A class of the user's own,
 `package.module:Class`, may import anything: a plan looks whether its module defines it, and its
-settings are checked when the workflow starts (`refuse_at_start`).
+settings are checked when the workflow starts (`refuse_untrainable_runs`).
 """
 
 import ast
@@ -33,39 +33,39 @@ OF_PLAN = ("rule", "grid", "training")
 """Keys of a method that the plan reads; all others are settings of its rule."""
 
 
-def settings_of(values: Mapping[str, Any]) -> dict[str, Any]:
+def rule_settings(method: Mapping[str, Any]) -> dict[str, Any]:
     """What a method sets of its rule."""
-    return {name: value for name, value in values.items() if name not in OF_PLAN}
+    return {name: value for name, value in method.items() if name not in OF_PLAN}
 
 
-def class_reference(rule: str) -> str:
+def class_reference(mixing_rule: str) -> str:
     """Where a rule's class is: `module:Class`.
 
     Raises:
         InputError: there is no such rule.
     """
-    if rule in RULES:
-        return RULES[rule]
-    module, _, name = rule.partition(":")
+    if mixing_rule in RULES:
+        return RULES[mixing_rule]
+    module, _, name = mixing_rule.partition(":")
     if not name:
-        raise InputError(unknown_name_message(rule, RULES, "rule"))
+        raise InputError(unknown_name_message(mixing_rule, RULES, "rule"))
     if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
         )
-    statements = [node for node in _nodes(module) if isinstance(node, ast.ImportFrom)]
+    statements = [node for node in _syntax_nodes(module) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in statements for alias in node.names}
-    if name not in imported and _class(rule) is None:
+    if name not in imported and _custom_class_node(mixing_rule) is None:
         raise InputError(f"rule: {module} defines no class {name!r}")
-    return rule
+    return mixing_rule
 
 
-def rule_sentence(rule: str) -> str:
+def rule_summary(mixing_rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
-    if rule in RULES:
-        return registry.rule_class(rule).about
-    node = next(_ancestry(rule), None)
+    if mixing_rule in RULES:
+        return registry.rule_class(mixing_rule).about
+    node = next(_class_and_bases(mixing_rule), None)
     for statement in node.body if node else ():
         if code_fingerprint.is_about_field(statement) and isinstance(statement, ast.AnnAssign):
             assert statement.value is not None, "`about` is a text"
@@ -73,33 +73,38 @@ def rule_sentence(rule: str) -> str:
     return ""
 
 
-def method_in_full(values: Mapping[str, Any], but: Collection[str] = ()) -> dict[str, Any]:
+def fill_method_defaults(
+    method: Mapping[str, Any], left_out: Collection[str] = ()
+) -> dict[str, Any]:
     """A method with the defaults of its rule filled in.
 
     Of a class of the user's own, which is not imported, these are the literals behind its fields.
 
     Args:
-        values: The method.
-        but: Settings that others find, whose defaults are left out.
+        method: The method.
+        left_out: Settings that others find, whose defaults are left out.
     """
-    rule, given = values["rule"], settings_of(values)
+    rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
         result = normal_form.normalise_settings(registry.rule_class(rule), given)
     else:
-        result = normal_form.fill_defaults(_literals(rule), given)
-    of_plan = {name: one for name in OF_PLAN if (one := values.get(name)) is not None}
-    return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in but}}
+        result = normal_form.fill_defaults(_literal_defaults(rule), given)
+    of_plan = {name: one for name in OF_PLAN if (one := method.get(name)) is not None}
+    return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in left_out}}
 
 
 @functools.cache
-def _literals(rule: str) -> dict[str, Any]:
+def _literal_defaults(mixing_rule: str) -> dict[str, Any]:
     """Defaults of the fields of a class of the user's own, where they are literals."""
     result: dict[str, Any] = {}
-    for node in reversed([*_ancestry(rule)]):
+    for node in reversed([*_class_and_bases(mixing_rule)]):
         is_dataclass = any("dataclass" in ast.unparse(one) for one in node.decorator_list)
         for statement in node.body if is_dataclass else ():
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name, is_field = statement.target.id, "ClassVar" not in _type(statement)
+                name, is_field = (
+                    statement.target.id,
+                    "ClassVar" not in ast.unparse(statement.annotation),
+                )
                 result.pop(name, None)
                 with contextlib.suppress(ValueError):
                     if statement.value and is_field:
@@ -107,51 +112,52 @@ def _literals(rule: str) -> dict[str, Any]:
     return result
 
 
-def _type(statement: ast.AnnAssign) -> str:
-    return ast.unparse(statement.annotation)
-
-
 @functools.cache
-def has_setting(rule: str, name: str) -> bool:
+def has_setting(mixing_rule: str, name: str) -> bool:
     """Whether a rule's class has, or inherits, a setting of this name; an unknown rule has none."""
-    if rule in RULES:
-        return name in {field.name for field in dataclasses.fields(registry.rule_class(rule))}
+    if mixing_rule in RULES:
+        return name in {
+            field.name for field in dataclasses.fields(registry.rule_class(mixing_rule))
+        }
     fields = (
-        s.target for node in _ancestry(rule) for s in node.body if isinstance(s, ast.AnnAssign)
+        s.target
+        for node in _class_and_bases(mixing_rule)
+        for s in node.body
+        if isinstance(s, ast.AnnAssign)
     )
     return any(isinstance(field, ast.Name) and field.id == name for field in fields)
 
 
-def _class(rule: str) -> ast.ClassDef | None:
+def _custom_class_node(mixing_rule: str) -> ast.ClassDef | None:
     """The class of the user's own as its module defines it."""
-    module, _, name = rule.partition(":")
-    classes = (node for node in _nodes(module) if isinstance(node, ast.ClassDef))
+    module, _, name = mixing_rule.partition(":")
+    classes = (node for node in _syntax_nodes(module) if isinstance(node, ast.ClassDef))
     return next((node for node in classes if node.name == name), None)
 
 
-def _ancestry(rule: str) -> Iterator[ast.ClassDef]:
+def _class_and_bases(mixing_rule: str) -> Iterator[ast.ClassDef]:
     """The class behind `module:Class` and all that it inherits from, none of them imported."""
-    waiting, seen = [rule], set[str]()
+    waiting, seen = [mixing_rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
         if place in seen or not code_fingerprint.is_module(module):
             continue
         seen.add(place)
-        node = _class(place)
+        node = _custom_class_node(place)
         named = [name] if node is None else [ast.unparse(base) for base in node.bases]
         waiting += [code_fingerprint.class_reference(each, module) for each in named]
         if node is not None:
             yield node
 
 
-def _nodes(module: str) -> list[ast.AST]:
+def _syntax_nodes(module: str) -> list[ast.AST]:
     try:
         return list(ast.walk(code_fingerprint.syntax_tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 
 
-def needs(run: Mapping[str, Any]) -> Needs:
+def run_needs(run: Mapping[str, Any]) -> Needs:
     """What training measures for a run, given its `run.json`.
 
     Of a rule of the user's own nothing is known.
@@ -159,23 +165,25 @@ def needs(run: Mapping[str, Any]) -> Needs:
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
-    return _needs(run["rule"], json.dumps(planned_method(run)), names, steps)
+    return _cached_needs(run["rule"], json.dumps(planned_method(run)), names, steps)
 
 
 @functools.cache
-def _needs(rule: str, settings: str, names: tuple[str, ...], steps: int) -> Needs:
-    return _build(rule, settings).for_run(_facts(names, 1, steps)).needs()
+def _cached_needs(mixing_rule: str, settings: str, domains: tuple[str, ...], steps: int) -> Needs:
+    return (
+        _build_method(mixing_rule, settings).for_run(_assumed_run_facts(domains, 1, steps)).needs()
+    )
 
 
 @functools.cache
-def _build(rule: str, settings: str) -> Method:
+def _build_method(mixing_rule: str, settings: str) -> Method:
     """The method of a rule with its settings as JSON: a plan asks for each in many runs."""
-    return registry.build_method(rule, json.loads(settings), "")
+    return registry.build_method(mixing_rule, json.loads(settings), "")
 
 
-def _facts(names: tuple[str, ...], budget: int, steps: int) -> RunFacts:
+def _assumed_run_facts(domains: tuple[str, ...], budget: int, steps: int) -> RunFacts:
     """As if all corpora were large and of one size, and other runs had found equal weights."""
-    sizes, equal = dict.fromkeys(names, float(budget)), dict.fromkeys(names, 1 / len(names))
+    sizes, equal = dict.fromkeys(domains, float(budget)), dict.fromkeys(domains, 1 / len(domains))
     return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
@@ -184,60 +192,60 @@ def planned_method(run: Mapping[str, Any]) -> dict[str, Any]:
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
 
-def problems(values: Mapping[str, Any], where: str) -> list[str]:
+def method_problems(method: Mapping[str, Any], place: str) -> list[str]:
     """What is wrong with the rule's name, and with names and types of its settings.
 
-    Their values are not judged: a scenario may lay others over them. `where` is where they were
+    Their values are not judged: a scenario may lay others over them. `place` is where they were
     set, for messages: "config.yaml: methods.pike".
     """
-    rule = values.get("rule")
+    rule = method.get("rule")
     if not isinstance(rule, str):
         listed = f"`{program_command('pike')} methods` lists them"
-        return [f"{where}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
+        return [f"{place}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
     try:
         class_reference(rule)
     except InputError as error:
-        return [f"{where}.{error}"]
+        return [f"{place}.{error}"]
     if rule not in RULES:
         return []
     # What a grid gives is judged in each scenario.
-    given = (method_catalogue.required_settings(rule) if "grid" in values else {}) | settings_of(
-        values
+    given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
+        method
     )
-    return field_problems(registry.rule_class(rule), given, where, limits=False)
+    return field_problems(registry.rule_class(rule), given, place, limits=False)
 
 
-def misfits(
-    rule: str,
+def construction_problems(
+    mixing_rule: str,
     given: Mapping[str, Any],
     domains: Sequence[str],
     recipe: settings.Training,
-    where: str,
+    place: str,
 ) -> list[str]:
     """Every reason why a rule cannot train: it is constructed, and makes its first state.
 
     Args:
-        rule: The rule's name.
+        mixing_rule: The rule's name.
         given: Its settings.
         domains: The domains to train on.
         recipe: The training.
-        where: Where the settings were set, for messages.
+        place: Where the settings were set, for messages.
     """
     names = tuple(domains)
-    facts = _facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
+    facts = _assumed_run_facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
-        method = _build(rule, json.dumps(given)).for_run(facts)
+        method = _build_method(mixing_rule, json.dumps(given)).for_run(facts)
         interface.rows_of_domains(
             method, method.init(names, seed=0), 0, recipe.rows, recipe.rounding, len(names)
         )
     except InputError as error:
         lines = str(error).splitlines()
-        return [where + line if line[0] in ".:" else f"{where}: {line}" for line in lines]
+        return [place + line if line[0] in ".:" else f"{place}: {line}" for line in lines]
     need = method.needs().statistics
-    return [f"{where}: {problem}" for problem in recipe.unmeasurable(need, len(names))]
+    return [f"{place}: {problem}" for problem in recipe.variance_problems(need, len(names))]
 
 
-def refuse_at_start(
+def refuse_untrainable_runs(
     runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
 ) -> None:
     """Asks, before the first training, what a plan does not, of each run.json and mixture.
@@ -269,5 +277,7 @@ def refuse_at_start(
     for run in own:
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
-        problems += misfits(run["rule"], planned_method(run), run["domains"], recipe, where)
+        problems += construction_problems(
+            run["rule"], planned_method(run), run["domains"], recipe, where
+        )
     refuse([*dict.fromkeys(problems)])

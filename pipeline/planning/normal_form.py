@@ -31,23 +31,23 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """
     whole = {"compare": {}, "paper": {}, **config}
     result = plain_values(validate_settings.validate(Experiment, whole, origin, together=False))
-    result["results"] = _paths(result["results"])
+    result["results"] = _normalise_paths(result["results"])
     for section, names in PATHS.items():
         for values in result.get(section, {}).values():
             # On the Hub, names are no paths of this machine.
             if values.get("kind") in (None, "local", "file"):
-                values |= {name: _paths(values[name]) for name in names if name in values}
+                values |= {name: _normalise_paths(values[name]) for name in names if name in values}
     if unwanted := result["packing"]["hygiene"].get("decontaminate"):
-        unwanted["files"] = _paths(unwanted["files"])
+        unwanted["files"] = _normalise_paths(unwanted["files"])
     return {name: result[name] for name in [*config, *result] if name in result}
 
 
-def _paths(value: Any) -> Any:
+def _normalise_paths(value: Any) -> Any:
     """Without `./` and doubled slashes; `..` may lead through a link, and stays."""
     if isinstance(value, Mapping):
-        return {name: _paths(one) for name, one in value.items()}
+        return {name: _normalise_paths(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [*map(_paths, value)]
+        return [*map(_normalise_paths, value)]
     return str(PurePosixPath(value))
 
 
@@ -57,7 +57,7 @@ def plain_values(value: Any) -> Any:
         kept = {
             field.name: one
             for field in dataclasses.fields(value)
-            if (one := getattr(value, field.name)) != default_value(field) or not _is_nothing(one)
+            if (one := getattr(value, field.name)) != default_value(field) or not _is_empty(one)
         }
         return {name: plain_values(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
@@ -67,47 +67,47 @@ def plain_values(value: Any) -> Any:
     return value
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def normalise_settings(kind: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def normalise_settings(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
-    defaults = {field.name: default_value(field) for field in dataclasses.fields(kind)}
-    types = {name: without_limits(hint) for name, hint in type_hints(kind).items()}
+    defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
+    types = {name: without_limits(hint) for name, hint in type_hints(settings_class).items()}
     reals = {name for name, one in types.items() if float in (one, *get_args(one))}
     return fill_defaults(defaults, given, reals)
 
 
 def fill_defaults(
-    defaults: Mapping[str, Any], given: Mapping[str, Any], reals: Collection[str] = ()
+    defaults: Mapping[str, Any], given: Mapping[str, Any], real_names: Collection[str] = ()
 ) -> dict[str, Any]:
     """Given settings with defaults where they are silent.
 
     Args:
         defaults: Those that are known, by name; what JSON has no form for is left out.
         given: What is set.
-        reals: Names of settings whose whole numbers are real ones, too, as are those of which the
+        real_names: Settings whose whole numbers are real ones, too, as are those of which the
             default is one.
     """
     silent = {name for name, value in defaults.items() if value is None}
-    known = {n: v for n, v in defaults.items() if _is_json(v)}
-    real = {*reals, *(name for name, value in known.items() if isinstance(value, float))}
+    known = {n: v for n, v in defaults.items() if _is_nonempty_json(v)}
+    real = {*real_names, *(name for name, value in known.items() if isinstance(value, float))}
     result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
-    return {name: _real(v) if name in real else plain_values(v) for name, v in result.items()}
+    return {name: _as_floats(v) if name in real else plain_values(v) for name, v in result.items()}
 
 
-def _is_json(value: Any) -> bool:
+def _is_nonempty_json(value: Any) -> bool:
     if isinstance(value, list | tuple | Mapping):
         inner = value.values() if isinstance(value, Mapping) else value
-        return bool(value) and all(map(_is_json, inner))
+        return bool(value) and all(map(_is_nonempty_json, inner))
     return isinstance(value, bool | int | float | str)
 
 
-def _real(value: Any) -> Any:
+def _as_floats(value: Any) -> Any:
     """A whole number as a real one, alone or in a list or mapping."""
     if isinstance(value, Mapping):
-        return {name: _real(one) for name, one in value.items()}
+        return {name: _as_floats(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(_real, value)]
+        return [*map(_as_floats, value)]
     return float(value) if type(value) is int else value

@@ -31,7 +31,7 @@ OLD_STAMP = 0
 """The time of a stamp of what stands, in nanoseconds."""
 
 
-def stamp_of(manifest: str) -> str:
+def stamp_path(manifest: str) -> str:
     """Where the stamp of the work with this manifest lies."""
     parts = Path(os.path.relpath(manifest)).parts
     return str(STAMPS.joinpath(*("up" if part == ".." else part for part in parts)))
@@ -39,14 +39,14 @@ def stamp_of(manifest: str) -> str:
 
 def ensure_stamp(manifest: str) -> str:
     """The stamp of a piece of work, as it is: an old one where there was none."""
-    if not Path(stamp_of(manifest)).exists():
+    if not Path(stamp_path(manifest)).exists():
         make_stamp_old(manifest)
-    return stamp_of(manifest)
+    return stamp_path(manifest)
 
 
 def make_stamp_old(manifest: str) -> None:
     """Says that work stands, or is not there."""
-    stamp = Path(stamp_of(manifest))
+    stamp = Path(stamp_path(manifest))
     with contextlib.suppress(FileNotFoundError):
         if stamp.stat().st_mtime_ns == OLD_STAMP:
             return
@@ -57,9 +57,9 @@ def make_stamp_old(manifest: str) -> None:
 
 def make_stamp_new(manifest: str, differences: Sequence[made_from.RecordDifference]) -> None:
     """Says that finished work differs from the plan, from now on, unless it is said already."""
-    if _stamp_says(manifest, differences):
+    if _has_stamped_differences(manifest, differences):
         return
-    stamp, made = Path(stamp_of(manifest)), Path(manifest).stat().st_mtime_ns
+    stamp, made = Path(stamp_path(manifest)), Path(manifest).stat().st_mtime_ns
     # Snakemake compares contents, too: the same difference at another time is another content.
     content = {**_stamp_content(manifest, differences), "since": time.time_ns()}
     atomic_files.write_json(stamp, content)
@@ -68,15 +68,19 @@ def make_stamp_new(manifest: str, differences: Sequence[made_from.RecordDifferen
         os.utime(stamp, ns=(made + 10**9, made + 10**9))
 
 
-def is_touched(manifest: str, differences: Sequence[made_from.RecordDifference]) -> bool:
+def is_touched_since_stamp(
+    manifest: str, differences: Sequence[made_from.RecordDifference]
+) -> bool:
     """Whether work was touched after it had been found to differ like this."""
-    if not _stamp_says(manifest, differences):
+    if not _has_stamped_differences(manifest, differences):
         return False
-    return Path(manifest).stat().st_mtime_ns > Path(stamp_of(manifest)).stat().st_mtime_ns
+    return Path(manifest).stat().st_mtime_ns > Path(stamp_path(manifest)).stat().st_mtime_ns
 
 
-def _stamp_says(manifest: str, differences: Sequence[made_from.RecordDifference]) -> bool:
-    stamp = Path(stamp_of(manifest))
+def _has_stamped_differences(
+    manifest: str, differences: Sequence[made_from.RecordDifference]
+) -> bool:
+    stamp = Path(stamp_path(manifest))
     if not stamp.is_file() or stamp.stat().st_mtime_ns == OLD_STAMP:
         return False
     try:
@@ -102,7 +106,7 @@ MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
 
 
-class Stale(NamedTuple):
+class StaleWork(NamedTuple):
     """A row of the view `stale`."""
 
     artifact: str
@@ -111,7 +115,7 @@ class Stale(NamedTuple):
     expected: str
 
 
-class Comparison:
+class PlanComparison:
     """The finished work of a plan, compared with it; each piece is looked at once."""
 
     def __init__(
@@ -132,15 +136,17 @@ class Comparison:
         self._told = set[tuple[str, str]]()
         self._known = checksums.DigestCache(checksums.MEMORY)
         atexit.register(self._known.save)
-        self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._every()}
+        self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._all_work()}
         self._makers |= {
             f"{plan.results}/tokenizers/{name}.model": ("tokenizer", name)
             for name in plan.tokenizers
         }
 
-    def _every(self) -> Iterator[tuple[str, str]]:
+    def _all_work(self) -> Iterator[tuple[str, str]]:
         """Every piece of work of the plan: its rule and name."""
-        return ((rule, name) for rule, names in self._plan.work().items() for name in names)
+        return (
+            (rule, name) for rule, names in self._plan.names_by_rule().items() for name in names
+        )
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
@@ -152,12 +158,12 @@ class Comparison:
             InputError: the plan has no such work, or a file cannot be read.
         """
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
-        settings = self._plan.settings_of(made.section, name)
+        settings = self._plan.recorded_settings(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
-        fingerprint, versions = stages.code_and_versions(stage, part, python, foreign=foreign)
+        fingerprint, versions = stages.stage_code(stage, part, python, foreign=foreign)
         return tuple(
             made_from.compare_finished(
                 Path(self._plan.manifest(rule, name)),
@@ -175,7 +181,7 @@ class Comparison:
     def differs(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
         found = self.differences(rule, name)
-        return bool(found) and not is_touched(self._plan.manifest(rule, name), found)
+        return bool(found) and not is_touched_since_stamp(self._plan.manifest(rule, name), found)
 
     @functools.cache  # noqa: B019 - as above.
     def is_outdated(self, rule: str, name: str) -> bool:
@@ -183,19 +189,22 @@ class Comparison:
         if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
             return True
         return any(
-            self.is_made_again(path, rule) for path in self.inputs.job_inputs(rule, name).paths()
+            self.is_changing_input(path, rule)
+            for path in self.inputs.job_inputs(rule, name).paths()
         )
 
-    def stamp(self, rule: str, name: str) -> str:
+    def update_stamp(self, rule: str, name: str) -> str:
         """The stamp of a piece of work, as new or old as the comparison says."""
         manifest = self._plan.manifest(rule, name)
-        if found := self.differences(rule, name) or self._cut_off(rule, name):
+        if found := self.differences(rule, name) or self._inputs_without_manifest(rule, name):
             make_stamp_new(manifest, found)
         else:
             make_stamp_old(manifest)
-        return stamp_of(manifest)
+        return stamp_path(manifest)
 
-    def _cut_off(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
+    def _inputs_without_manifest(
+        self, rule: str, name: str
+    ) -> tuple[made_from.RecordDifference, ...]:
         """What finished work stands on that has lost its manifest alone.
 
         Snakemake makes no missing file for work that is there.
@@ -207,9 +216,9 @@ class Comparison:
 
     @functools.cache  # noqa: B019 - as above.
     def _has_lost_manifest(self, path: str) -> bool:
-        return path in self._makers and _is_cut_off(path, self._makers[path][0])
+        return path in self._makers and _has_results_without_manifest(path, self._makers[path][0])
 
-    def prepare(self, rule: str, name: str) -> None:
+    def prepare_job(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
 
         The manifest of work that does not differ itself is kept: where what it stands on comes out
@@ -224,7 +233,7 @@ class Comparison:
         else:
             made_from.forget_manifest_copy(place)
 
-    def reasons(self, rule: str, name: str) -> Iterator[str]:
+    def reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         by_kind: dict[tuple[str, str], list[str]] = {}
         for one in self.differences(rule, name) if self.differs(rule, name) else ():
@@ -243,7 +252,7 @@ class Comparison:
                 "made again stand where it comes out the same: such jobs may have nothing to do"
             )
 
-    def is_made_again(self, path: str, reader: str) -> bool:
+    def is_changing_input(self, path: str, reader_rule: str) -> bool:
         """Whether what a rule uses of a file of a piece of work will, or may, be another.
 
         So it may where work has lost its manifest alone.
@@ -253,14 +262,14 @@ class Comparison:
         rule, name = self._makers[path]
         if self._has_lost_manifest(path):
             return True
-        if rule != "download" or reader != "pack":
-            stage = MADE[reader].stage or reader
+        if rule != "download" or reader_rule != "pack":
+            stage = MADE[reader_rule].stage or reader_rule
             if stage not in manifests.SHOW_ALL:
-                return self._is_another(rule, name)
+                return self._is_changing_output(rule, name)
         return self.is_outdated(rule, name)
 
     @functools.cache  # noqa: B019 - as above.
-    def _is_another(self, rule: str, name: str) -> bool:
+    def _is_changing_output(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
         other = any(one.what not in RECORDED for one in self.differences(rule, name))
         if other and self.differs(rule, name):
@@ -270,63 +279,69 @@ class Comparison:
         makers = (
             self._makers[p] for p in self.inputs.job_inputs(rule, name).paths() if p in self._makers
         )
-        return any(self._is_another(*maker) for maker in makers)
+        return any(self._is_changing_output(*maker) for maker in makers)
 
-    def missing(self) -> list[str]:
+    def missing_file_problems(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
 
         What was made of files, under the same settings, stands without them.
         """
         result, used = dict[str, None](), plan_hints.used_names(self._plan)
-        for rule, name in self._every():
+        for rule, name in self._all_work():
             section = MADE[rule].section
             absent = [
                 path
                 for path in self.inputs.job_inputs(rule, name).given
                 if not Path(path).is_file()
             ]
-            if not absent or name not in used.get(section, {name}) or self._stands(rule, name):
+            if (
+                not absent
+                or name not in used.get(section, {name})
+                or self._has_current_settings(rule, name)
+            ):
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
-            result |= {f"{self._plan.origin}: {where}: {_of_absent(path)}": None for path in absent}
+            result |= {
+                f"{self._plan.origin}: {where}: {_missing_file_text(path)}": None for path in absent
+            }
         return [*result]
 
-    def _stands(self, rule: str, name: str) -> bool:
+    def _has_current_settings(self, rule: str, name: str) -> bool:
         """Whether a piece of work was made under today's settings."""
         changed = {one.what.partition(".")[0] for one in self.differences(rule, name)}
         there = Path(self._plan.manifest(rule, name)).is_file()
         return there and not changed & {"settings", "manifest"}
 
-    def refuse_missing(self) -> None:
+    def refuse_missing_files(self) -> None:
         """Stops where files are missing: Snakemake would go on with what was made of others.
 
         Raises:
             InputError: all that are not there.
         """
-        refuse(self.missing())
+        refuse(self.missing_file_problems())
 
-    def manifests(self) -> list[str]:
+    def manifest_paths(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
         used = {name: plan_hints.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
         return [
             self._plan.manifest(rule, name)
-            for rule, name in self._every()
+            for rule, name in self._all_work()
             if name in used.get(MADE[rule].section, {name})
         ]
 
-    def settings_files(self) -> list[str]:
+    def settings_paths(self) -> list[str]:
         """Where the settings of the plan's work lie, or will."""
-        return [*self._plan.settings_files()]
+        return [*self._plan.settings_by_path()]
 
-    def all_differences(self) -> Iterator[Stale]:
+    def all_differences(self) -> Iterator[StaleWork]:
         """All differences of the plan's finished work, without those that follow from others."""
-        for rule, name in self._every():
+        for rule, name in self._all_work():
             artifact = MADE[rule].artifact.format(name)
             for one in self.differences(rule, name):
-                yield Stale(artifact, one.what, one.recorded, one.today)
+                yield StaleWork(artifact, one.what, one.recorded, one.today)
 
 
-def _is_cut_off(manifest: str, rule: str) -> bool:
+def _has_results_without_manifest(manifest: str, rule: str) -> bool:
     """Whether work has lost its manifest alone: results stand without what is gone as a whole."""
     place = Path(manifest)
     if place.is_file():
@@ -338,7 +353,7 @@ def _is_cut_off(manifest: str, rule: str) -> bool:
     return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
-def compare_results(*folders: Path) -> Comparison | None:
+def compare_results(*folders: Path) -> PlanComparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,
@@ -350,10 +365,10 @@ def compare_results(*folders: Path) -> Comparison | None:
     plan, _ = planner.plan_of_workflow(found.files, found.options)
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
-    return Comparison(plan, found.pythons)
+    return PlanComparison(plan, found.pythons)
 
 
-def _of_absent(path: str) -> str:
+def _missing_file_text(path: str) -> str:
     if Path(path).is_dir():
         return f"{path} is a folder: name its files, as in {path.rstrip('/')}/**/*.txt"
     here = "" if Path(path).is_absolute() else f" (in {Path.cwd()})"

@@ -8,11 +8,29 @@ import csv
 import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline.runtime.code_fingerprint import PACKAGE
 
 Config = Mapping[str, Any]
+
+
+class NameUse(NamedTuple):
+    """One place of a configuration where names are used."""
+
+    names: Iterable[str]
+    known: Iterable[str]
+    """The names that exist."""
+    place: str
+
+
+class PaperRole(NamedTuple):
+    """One name of ours that plays one of the paper's."""
+
+    kind: str
+    ours: str
+    papers: str
+
 
 KINDS = {"scenarios": "scenario", "models": "model", "methods": "method", "tasks": "task"}
 """Sections of `paper`, and what the database calls their kind of name."""
@@ -34,18 +52,18 @@ def published_names() -> dict[str, tuple[str, ...]]:
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
 
 
-def used_names(config: Config) -> Iterator[tuple[Iterable[str], Iterable[str], str]]:
-    """All uses of names in the section: the names, those that exist, and where they are used."""
+def name_uses(config: Config) -> Iterator[NameUse]:
+    """All uses of names in the section."""
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
-        yield cast, _ours(config, section), f"paper.{section}"
+        yield NameUse(cast, _own_names(config, section), f"paper.{section}")
         for ours, played in cast.items():
-            yield _list(played), published_names()[kind], f"paper.{section}.{ours}"
+            yield NameUse(_as_list(played), published_names()[kind], f"paper.{section}.{ours}")
 
 
-def problems(config: Config) -> list[str]:
+def role_problems(config: Config) -> list[str]:
     """Names of the paper that several of ours play: a table would show two rows in one place."""
-    players = Counter((kind, played) for kind, _, played in names_with_roles(config))
+    players = Counter((kind, played) for kind, _, played in paper_roles_of(config))
     return [
         f"paper: {times} names play the {kind} {played!r}: let one of them play it, and "
         "name what the others play"
@@ -54,23 +72,25 @@ def problems(config: Config) -> list[str]:
     ]
 
 
-def names_with_roles(config: Config) -> list[tuple[str, str, str]]:
-    """Kind, our name and the paper's, for every name of ours that plays one.
+def paper_roles_of(config: Config) -> list[PaperRole]:
+    """Every name of ours that plays one of the paper's.
 
     A configuration without sections plays nothing.
     """
     result = []
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
-        taken = {name for played in cast.values() for name in _list(played)}
-        for ours in _ours(config, section):
+        taken = {name for played in cast.values() for name in _as_list(played)}
+        for ours in _own_names(config, section):
             alone = [] if ours in taken else [ours]
-            played = _list(cast[ours]) if ours in cast else alone
-            result += [(kind, ours, name) for name in played if name in published_names()[kind]]
+            played = _as_list(cast[ours]) if ours in cast else alone
+            result += [
+                PaperRole(kind, ours, name) for name in played if name in published_names()[kind]
+            ]
     return result
 
 
-def _ours(config: Config, section: str) -> list[str]:
+def _own_names(config: Config, section: str) -> list[str]:
     """The experiment's own names of a section; tasks are its domains and all that is asked."""
     if section != "tasks":
         return list(config.get(section, {}))
@@ -84,5 +104,5 @@ def _ours(config: Config, section: str) -> list[str]:
     return list(dict.fromkeys([*domains, *(f"{CONTINUATION}{d}" for d in domains), *requested]))
 
 
-def _list(played: str | list[str]) -> list[str]:
-    return [played] if isinstance(played, str) else played
+def _as_list(names: str | list[str]) -> list[str]:
+    return [names] if isinstance(names, str) else names

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
@@ -34,6 +34,14 @@ RECORDS = {
 """What a table or figure shows of trained runs beside their own records; any other: all."""
 UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
+
+
+class DatabaseFiles(NamedTuple):
+    """Paths of one database."""
+
+    settings: str
+    """What it is built from."""
+    database: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +97,7 @@ class Plan:
             raise InputError(unknown_name_message(name, entries, section))
         return entries[name]
 
-    def read_domains(self, run: str) -> list[str]:
+    def domains_read_by(self, run: str) -> list[str]:
         """Domains whose corpora a run and its evaluation read."""
         own: list[str] = self.runs[run]["domains"]
         further = self.evaluations.get(run, {}).get("domains") or []
@@ -102,7 +110,7 @@ class Plan:
 
     def corpora_of(self, runs: Iterable[str]) -> list[str]:
         """Corpora that these runs and their evaluations read, each once."""
-        read = ((self.runs[run]["tokenizer"], self.read_domains(run)) for run in runs)
+        read = ((self.runs[run]["tokenizer"], self.domains_read_by(run)) for run in runs)
         return list(dict.fromkeys(f"{t}/{domain}" for t, domains in read for domain in domains))
 
     def tasks_of(self, runs: Iterable[str]) -> list[str]:
@@ -110,13 +118,13 @@ class Plan:
         requested = (self.evaluations.get(run, {}).get("tasks", []) for run in runs)
         return sorted({one["task"] for tasks in requested for one in tasks})
 
-    def work(self) -> dict[str, Collection[str]]:
+    def names_by_rule(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
         others = {
-            "theory": [""] if self.theory(list(self.runs)) else [],
+            "theory": [""] if self.theory_folder(list(self.runs)) else [],
             "database": [""],
             "database_of_selection": self.selections,
-            "article": [""] if self.of_paper else [],
+            "article": [""] if self.paper_outputs else [],
             "report": [""],
         }
         return {
@@ -124,10 +132,10 @@ class Plan:
             for rule, made in records.MADE.items()
         }
 
-    def settings_files(self) -> dict[str, Settings]:
+    def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
         names = (None, *self.selections)
-        written = {self.holding(name)[0]: self.experiment_of(name) for name in names}
+        written = {self.database_files(name).settings: self.experiment_of(name) for name in names}
         for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
@@ -151,15 +159,15 @@ class Plan:
             InputError: no table or figure reads one of that name.
         """
         if not database:
-            return self.experiment(list(self.runs))
+            return self.experiment_of_runs(list(self.runs))
         if database not in self.selections:
             raise InputError(unknown_name_message(database, self.selections, "databases"))
         trained = not database.startswith(UNTRAINED)
-        kinds = self._kinds.get(database, (EVALUATE, PROBE))
-        result = self.experiment(self.selections[database], trained=trained, kinds=kinds)
-        return {**result, "views": self._read_views(database)}
+        kinds = self._kinds_by_selection.get(database, (EVALUATE, PROBE))
+        result = self.experiment_of_runs(self.selections[database], trained=trained, kinds=kinds)
+        return {**result, "views": self._views_read_from(database)}
 
-    def _read_views(self, database: str) -> list[str] | None:
+    def _views_read_from(self, database: str) -> list[str] | None:
         """What the tables and figures read that read a database; None of that of the report."""
         if database == "requested":
             return None
@@ -167,12 +175,12 @@ class Plan:
         return sorted(
             {
                 f"{kind}_{outputs[kind][name].get('kind', name)}"
-                for kind, name in self._needed_runs
-                if self.selection(kind, name) == database
+                for kind, name in self._runs_by_output
+                if self.selection_name(kind, name) == database
             }
         )
 
-    def experiment(
+    def experiment_of_runs(
         self,
         names: Sequence[str],
         *,
@@ -220,13 +228,13 @@ class Plan:
                 for t in self.tasks_of(chosen)
                 if trained and EVALUATE in kinds
             },
-            "theory": self.theory(names) if trained else None,
+            "theory": self.theory_folder(names) if trained else None,
             "rules": self.rule_descriptions(),
             "tables": self.tables,
             "figures": self.figures,
         }
 
-    def settings_of(self, section: str, name: str) -> Any:
+    def recorded_settings(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
         `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
@@ -234,10 +242,10 @@ class Plan:
         if section == "theory":
             return None
         if section == "article":
-            return {"shown": self.of_paper}
+            return {"shown": self.paper_outputs}
         if section == "report":
             return {
-                "config": records.config_in_full(self.config),
+                "config": records.fill_config_defaults(self.config),
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":
@@ -245,11 +253,11 @@ class Plan:
         return self.section_value(section, name)
 
     @functools.cached_property
-    def of_paper(self) -> list[str]:
+    def paper_outputs(self) -> list[str]:
         """The plan's tables and figures that are the paper's, in the paper's order."""
         return [name for name in records.OF_PAPER if name in {*self.tables, *self.figures}]
 
-    def theory(self, names: Sequence[str]) -> str | None:
+    def theory_folder(self, names: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.
 
         It does where they are shown and the database is for none of the runs, or all that were
@@ -262,7 +270,7 @@ class Plan:
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property
-    def _needed_runs(self) -> dict[tuple[str, str], tuple[str, ...]]:
+    def _runs_by_output(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The runs that each table and figure needs, in the order of the plan."""
         every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.requested))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
@@ -283,9 +291,9 @@ class Plan:
     def selected_runs(self, kind: str, name: str) -> tuple[str, ...]:
         """The runs that a table or figure needs, in the order of the plan."""
         self.section_value(f"{kind}s", name)
-        return self._needed_runs[kind, name]
+        return self._runs_by_output[kind, name]
 
-    def selection(self, kind: str, name: str) -> str | None:
+    def selection_name(self, kind: str, name: str) -> str | None:
         """Name of the database of the runs that a table or figure needs; None: of all runs."""
         chosen = self.selected_runs(kind, name)
         if kind == "table" and name in OF_SETTINGS:
@@ -298,14 +306,14 @@ class Plan:
         if chosen == self.requested:
             return "requested"
         # The first table or figure that needs these records names the database of all that do.
-        kinds = self.kinds(kind, name)
+        kinds = self.checkpoint_kinds(kind, name)
         return next(
             "-".join(output)
-            for output, runs in self._needed_runs.items()
-            if runs == chosen and self.kinds(*output) == kinds
+            for output, runs in self._runs_by_output.items()
+            if runs == chosen and self.checkpoint_kinds(*output) == kinds
         )
 
-    def kinds(self, kind: str, name: str) -> tuple[str, ...]:
+    def checkpoint_kinds(self, kind: str, name: str) -> tuple[str, ...]:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
         shown = RECORDS[kind].get(name, (EVALUATE, PROBE))
@@ -313,36 +321,42 @@ class Plan:
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
-    def _kinds(self) -> dict[str, tuple[str, ...]]:
+    def _kinds_by_selection(self) -> dict[str, tuple[str, ...]]:
         """What the databases of some runs hold of checkpoints, by their names."""
-        named = {self.selection(*output): self.kinds(*output) for output in self._needed_runs}
+        named = {
+            self.selection_name(*output): self.checkpoint_kinds(*output)
+            for output in self._runs_by_output
+        }
         whole = ("requested", "theory")
         return {n: kinds for n, kinds in named.items() if n is not None and n not in whole}
 
     @functools.cached_property
     def selections(self) -> dict[str, tuple[str, ...]]:
         """The databases of some runs that tables and figures read, by name."""
-        named = {self.selection(*output): runs for output, runs in self._needed_runs.items()}
+        named = {
+            self.selection_name(*output): runs for output, runs in self._runs_by_output.items()
+        }
         if len(self.requested) < len(self.runs):
             named["requested"] = self.requested
         return {name: chosen for name, chosen in named.items() if name is not None}
 
-    def holding(self, selection: str | None) -> tuple[str, str]:
-        """Settings and database of a selection of runs; None: of all runs."""
+    def database_files(self, selection: str | None) -> DatabaseFiles:
+        """Paths for a selection of runs; None: for all runs."""
         if selection is None:
-            return f"{self.results}/settings/experiment.json", f"{self.results}/pike.duckdb"
+            settings = f"{self.results}/settings/experiment.json"
+            return DatabaseFiles(settings, f"{self.results}/pike.duckdb")
         settings = f"{self.results}/settings/databases/{selection}.json"
-        return settings, f"{self.results}/databases/{selection}.duckdb"
+        return DatabaseFiles(settings, f"{self.results}/databases/{selection}.duckdb")
 
-    def report_inputs(self) -> tuple[str, str]:
-        """Settings and database of the report: of the runs that were asked for."""
-        return self.holding("requested" if "requested" in self.selections else None)
+    def report_inputs(self) -> DatabaseFiles:
+        """Paths of the report: of the runs that were asked for."""
+        return self.database_files("requested" if "requested" in self.selections else None)
 
-    def database(self, kind: str, name: str) -> str:
+    def database_path(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
-        return self.holding(self.selection(kind, name))[1]
+        return self.database_files(self.selection_name(kind, name)).database
 
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
-        return {rule: methods.rule_sentence(rule) for rule in named}
+        return {rule: methods.rule_summary(rule) for rule in named}

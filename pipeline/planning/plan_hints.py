@@ -37,39 +37,39 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
     return result
 
 
-def unused_names(plan: Plan, own: Mapping[str, Any]) -> list[str]:
-    """A line for each section of `own` that defines what is not used, or names what no run has.
+def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
+    """A line for each of its sections that defines what is not used, or names what no run has.
 
-    `own` is the configuration without what it includes, which others may use.
+    `own_config` is the configuration without what it includes, which others may use.
     """
     known = used_names(plan)
-    idle = {s: [n for n in own.get(s, {}) if n not in names] for s, names in known.items()}
+    idle = {s: [n for n in own_config.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
             f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
-            f"{_where_domains_are(plan) if section == 'sources' else ''}"
+            f"{_domain_list_hint(plan) if section == 'sources' else ''}"
             for section, names in idle.items()
             if names
         ]
         + [
             line
             for section in ("evaluation", "probe")
-            for name in sorted(known[section].intersection(own.get(section, {})))
-            for line in _absent(plan, section, name)
+            for name in sorted(known[section].intersection(own_config.get(section, {})))
+            for line in _unmatched_selection_hints(plan, section, name)
         ]
-        + _without_baseline(plan)
+        + _missing_baseline_hints(plan)
     )
 
 
-def _where_domains_are(plan: Plan) -> str:
+def _domain_list_hint(plan: Plan) -> str:
     """Where a source is added to the scenarios, if they all name one list of domains."""
-    anchors = strict_yaml.anchors(map(Path, plan.files))
+    anchors = strict_yaml.anchor_by_place(map(Path, plan.files))
     lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
     (place,) = lists if len(lists) == 1 else ("",)
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _without_baseline(plan: Plan) -> list[str]:
+def _missing_baseline_hints(plan: Plan) -> list[str]:
     """A line where methods are compared with one that has no run."""
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -81,7 +81,7 @@ def _without_baseline(plan: Plan) -> list[str]:
     ]
 
 
-def _absent(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
     scenarios, values = plan.config["scenarios"], plan.config[section][name]
     where, lists = f"{section}.{name}", values
@@ -94,7 +94,7 @@ def _absent(plan: Plan, section: str, name: str) -> Iterator[str]:
             yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 
 
-def short_searches(plan: Plan) -> list[str]:
+def short_search_hints(plan: Plan) -> list[str]:
     """A line for each mixture that runs of at most half a training's tokens find by their losses.
 
     Tested where losses have no target; only there something is told.
@@ -102,7 +102,7 @@ def short_searches(plan: Plan) -> list[str]:
     config, told = plan.config, dict[str, None]()
     for name, found in plan.found.items():
         search, run = plan.mixtures[found], RunName.parse(name)
-        if search["finder"] == GRID or stage_settings.reads_states(search["finder"]):
+        if search["finder"] == GRID or stage_settings.needs_method_states(search["finder"]):
             continue
         # A plan has no such mixture of runs of several lengths.
         read = dependencies.training_tokens(config, RunName.parse(next(iter(search["proxies"]))))
@@ -117,7 +117,7 @@ def short_searches(plan: Plan) -> list[str]:
     return list(told)
 
 
-def few_documents(plan: Plan) -> list[str]:
+def few_document_hints(plan: Plan) -> list[str]:
     """A line for each source of the user's own files with too few documents for validation.
 
     Files that are missing are told elsewhere.
@@ -149,7 +149,7 @@ def few_documents(plan: Plan) -> list[str]:
     return told
 
 
-def slow_products(plan: Plan) -> list[str]:
+def slow_float32_hints(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
     units = accelerators.bfloat16_cpu_flags()
     wide = {
@@ -166,7 +166,7 @@ def slow_products(plan: Plan) -> list[str]:
     ]
 
 
-def closing_notices(plan: Plan) -> list[str]:
+def closing_hints(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
     A line for each doubt about a packed corpus's validation text. Where the report is there: what
@@ -179,7 +179,7 @@ def closing_notices(plan: Plan) -> list[str]:
         if manifest.exists()
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
-    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs()[1]
+    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

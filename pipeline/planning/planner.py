@@ -34,7 +34,7 @@ LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
 
-def read_file(path: Path) -> Settings:
+def read_config_file(path: Path) -> Settings:
     """A configuration file's own content.
 
     Raises:
@@ -56,7 +56,7 @@ def read_file(path: Path) -> Settings:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 ({error}): save it as UTF-8") from None
-    loaded = strict_yaml.load(text, str(path))
+    loaded = strict_yaml.load_strict_yaml(text, str(path))
     if not isinstance(loaded, dict):
         kind = "list" if isinstance(loaded, list) else "single value"
         result = "is empty" if loaded is None else f"holds a {kind}"
@@ -70,14 +70,14 @@ def read_file(path: Path) -> Settings:
 
 def read_configuration(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.write_out(merge_included(read_file(path), path))
+    return shorthand.expand_shorthand(join_included(read_config_file(path), path))
 
 
-def merge_included(
+def join_included(
     config: Mapping[str, Any],
     origin: Path,
-    above: tuple[Path, ...] = (),
-    load: Callable[[Path], Settings] = read_file,
+    included_by: tuple[Path, ...] = (),
+    load: Callable[[Path], Settings] = read_config_file,
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
@@ -86,7 +86,7 @@ def merge_included(
     Args:
         config: The configuration.
         origin: Its file, in whose folder the other's path begins.
-        above: Files that include this one.
+        included_by: Files that include this one.
         load: Gives a file's own content.
 
     Raises:
@@ -104,13 +104,13 @@ def merge_included(
         raise InputError(
             f"include: {shortened_repr(str(path))} does not exist: give its path from {folder}"
         )
-    if path.resolve() in above:
+    if path.resolve() in included_by:
         raise InputError(f"include: {path} includes itself: take one `include` out")
-    if len(above) > DEEPEST:
+    if len(included_by) > DEEPEST:
         raise InputError(
-            f"include: {path}: {len(above)} files include each other down to it: join some"
+            f"include: {path}: {len(included_by)} files include each other down to it: join some"
         )
-    further = merge_included(load(path), path, (*above, path.resolve()), load)
+    further = join_included(load(path), path, (*included_by, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
         theirs, ours = further[section], whole[section]
@@ -124,12 +124,12 @@ def merge_included(
         raise InputError(
             f"{names}: set in {path} and in {origin}, which includes it: a file can add to what it "
             f"includes, not replace: put {them} into a second file, whose values replace the "
-            f'first\'s: make run CONFIG="{origin} second.yaml"{_new_name(min(twice))}'
+            f'first\'s: make run CONFIG="{origin} second.yaml"{_new_name_hint(min(twice))}'
         )
     return further | whole
 
 
-def _new_name(path: str) -> str:
+def _new_name_hint(path: str) -> str:
     """How to have an included entry with other values under a name of one's own."""
     section, _, name = path.partition(".")
     new = f"{name}-2"
@@ -144,7 +144,7 @@ def _new_name(path: str) -> str:
     return result
 
 
-def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
+def read_config_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
     """What `--config` sets, with numbers in the place of texts that look like them.
 
     Snakemake makes texts of all that stands within a mapping or a list.
@@ -154,21 +154,23 @@ def read_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Sett
         words: The same as they were given: `training={text: {steps: 8}}`.
 
     Raises:
-        InputError: as `strict_yaml.load`.
+        InputError: as `strict_yaml.load_strict_yaml`.
     """
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
         if isinstance(parsed[name], Mapping | list):
-            result = _replace(result, {name: strict_yaml.load(text, f"--config {name}")})
+            result = _merge_deeply(
+                result, {name: strict_yaml.load_strict_yaml(text, f"--config {name}")}
+            )
     return {**parsed, **result}
 
 
-def _owner(path: Path, load: Callable[[Path], Settings]) -> Path:
+def _file_that_sets_results(path: Path, load: Callable[[Path], Settings]) -> Path:
     """The file that sets `results`: this one, or one that it includes."""
     config = load(path)
     if "results" in config or config.get("include") is None:
         return path
-    return _owner(path.parent / config["include"], load)
+    return _file_that_sets_results(path.parent / config["include"], load)
 
 
 def plan_of_workflow(
@@ -182,7 +184,7 @@ def plan_of_workflow(
     Raises:
         InputError: as `read_configuration` and `plan`, or a target was taken for a file.
     """
-    load = functools.cache(read_file)  # Parsing takes up to 60 ms.
+    load = functools.cache(read_config_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
     whole: Settings = {}
     for number, path in enumerate(files):
@@ -191,25 +193,25 @@ def plan_of_workflow(
                 f"{path} is no configuration: its name does not end in {' or '.join(SUFFIXES)}: "
                 "put targets in front of --configfile"
             )
-        config = _replace(config, load(path))
-        whole = _replace(whole, merge_included(load(path), path, load=load))
-    config = _replace(config, options)
-    whole = _replace(whole, merge_included(options, files[0].parent / "--config", load=load))
-    owners = [_owner(path, load) for path in files]
+        config = _merge_deeply(config, load(path))
+        whole = _merge_deeply(whole, join_included(load(path), path, load=load))
+    config = _merge_deeply(config, options)
+    whole = _merge_deeply(whole, join_included(options, files[0].parent / "--config", load=load))
+    owners = [_file_that_sets_results(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    planned = plan(shorthand.write_out(whole), *named, files)
+    planned = plan(shorthand.expand_shorthand(whole), *named, files)
     return dataclasses.replace(planned, files=names, options=given), config
 
 
-def _replace(config: Mapping[str, Any], by: Mapping[str, Any]) -> Settings:
+def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
     """The configuration with another's values in their places, as Snakemake merges them."""
     within = {
-        name: _replace(config[name], value)
-        for name, value in by.items()
+        name: _merge_deeply(config[name], value)
+        for name, value in overrides.items()
         if isinstance(value, Mapping) and isinstance(config.get(name), Mapping)
     }
-    return {**config, **by, **within}
+    return {**config, **overrides, **within}
 
 
 def plan(
@@ -229,17 +231,20 @@ def plan(
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    refuse(schema.problems(config, origin) or cross_checks.problems(config, origin, files))
+    refuse(
+        schema.schema_problems(config, origin)
+        or cross_checks.consistency_problems(config, origin, files)
+    )
     own = normal_form.normalise_config(config, origin)
     requested = dependencies.requested_runs(own)
-    every = dependencies.closure(own, requested)
+    every = dependencies.with_required_runs(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}
     searched = {
         proxy
         for found in mixtures.values()
-        if not stage_settings.reads_states(found["finder"])
+        if not stage_settings.needs_method_states(found["finder"])
         for proxy in found["proxies"]
     }
     wanted = set(requested)
@@ -256,9 +261,9 @@ def plan(
         files=(origin,),
         options={},
         results=str(Path(own["results"])),
-        sources=stage_settings.sort_keys(own["sources"]),
+        sources=stage_settings.with_sorted_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.sort_keys(stage_settings.tokenizer_settings(own, name))
+            name: stage_settings.with_sorted_keys(stage_settings.tokenizer_settings(own, name))
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -278,16 +283,16 @@ def plan(
             if (probed := stage_settings.probe_settings(own, run)) is not None
         },
         tasks={
-            name: stage_settings.sort_keys(own.get("tasks", {}).get(name, {}))
+            name: stage_settings.with_sorted_keys(own.get("tasks", {}).get(name, {}))
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
-                    *stage_settings.unwanted_tasks(own).values(),
+                    *stage_settings.decontaminated_tasks(own).values(),
                 ]
             )
         },
-        tables=stage_settings.output_settings(own["tables"]),
-        figures=stage_settings.output_settings(own["figures"]),
+        tables=stage_settings.settings_by_output(own["tables"]),
+        figures=stage_settings.settings_by_output(own["figures"]),
     )
 
 
@@ -312,6 +317,6 @@ if __name__ == "__main__":
     # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory.
     try:
         for name in sys.argv[1:]:
-            read_file(Path(name))
+            read_config_file(Path(name))
     except InputError as mistake:
         sys.exit(f"CONFIG: {mistake}")

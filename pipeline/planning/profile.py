@@ -64,15 +64,15 @@ class Profile:
     defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Those of all rules, as texts by name (default-resources)."""
 
-    def value(self, rule: str, name: str, otherwise: str = "") -> str:
+    def value(self, rule: str, name: str, default: str = "") -> str:
         """What is set for a rule's resource.
 
         Args:
             rule: The rule's name.
             name: The resource's name.
-            otherwise: The answer where nothing is set.
+            default: The answer where nothing is set.
         """
-        return self.chosen.get(rule, {}).get(name, otherwise)
+        return self.chosen.get(rule, {}).get(name, default)
 
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
@@ -85,17 +85,17 @@ class Profile:
         given = self.threads.get(rule, "")
         return int(given) if given.isdecimal() else 0
 
-    def longest(self, rule: str) -> int:
+    def time_limit_minutes(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
         return int(self.value(rule, "longest", self.defaults.get("longest", "0")))
 
-    def longest_place(self, rule: str) -> str:
+    def time_limit_place(self, rule: str) -> str:
         """Where the limit of a rule's jobs is set."""
         own = self.value(rule, "longest")
         return f"set-resources of {rule}" if own else "default-resources"
 
 
-def profile_in_image(
+def resources_in_image(
     image: str, resources: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.
@@ -139,53 +139,53 @@ def read_profile(
         for rule in named:
             if rule not in RULES:
                 raise InputError(unknown_name_message(rule, RULES, f"{where}: rule"))
-    chosen = {rule: {n: _text(v) for n, v in own.items()} for rule, own in resources.items()}
+    chosen = {rule: {n: _plain_text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():
-            _judge(f"set-resources of {rule}: {name}", name, value)
+            _check_resource(f"set-resources of {rule}: {name}", name, value)
             if rule not in READ_FOR.get(name, (rule,)):
-                raise _unread(f"set-resources of {rule}: {name}", name)
+                raise _unread_resource_error(f"set-resources of {rule}: {name}", name)
         _refuse_other_device(rule, values)
     for name, value in defaults.items():
-        _judge(f"default-resources: {name}", name, _text(value))
+        _check_resource(f"default-resources: {name}", name, _plain_text(value))
         if name in READ_FOR and name not in DEFAULTS:
-            raise _unread(f"default-resources: {name}", name)
+            raise _unread_resource_error(f"default-resources: {name}", name)
     return Profile(
         chosen,
-        {rule: _text(value) for rule, value in threads.items()},
-        {name: _text(value) for name, value in defaults.items()},
+        {rule: _plain_text(value) for rule, value in threads.items()},
+        {name: _plain_text(value) for name, value in defaults.items()},
     )
 
 
-def _text(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     # Snakemake wraps a value; on the command line it may stand in quotes.
     return str(getattr(value, "raw", value)).strip("'\"")
 
 
-def _unread(where: str, name: str) -> InputError:
-    rules = _or(READ_FOR[name])
-    return InputError(f"{where}: nothing reads it there: set it in set-resources of {rules}")
+def _unread_resource_error(place: str, name: str) -> InputError:
+    rules = _join_with_or(READ_FOR[name])
+    return InputError(f"{place}: nothing reads it there: set it in set-resources of {rules}")
 
 
-def _judge(where: str, name: str, value: str) -> None:
+def _check_resource(place: str, name: str, value: str) -> None:
     if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
         unit = name if name in ("processes", "nodes") else "minutes"
-        raise InputError(f"{where}: {value} is not a whole number of {unit} from {LEAST[name]} on")
+        raise InputError(f"{place}: {value} is not a whole number of {unit} from {LEAST[name]} on")
     if name in POSITIVE and value.lstrip("-").isdecimal() and int(value) < 1:
-        raise InputError(f"{where}: {value} is no limit: give 1 or more, or leave it out")
+        raise InputError(f"{place}: {value} is no limit: give 1 or more, or leave it out")
     if name in OURS:
         raise InputError(
-            f"{where}: {value}: leave it out: `processes` and `nodes` of pretrain say on how many "
+            f"{place}: {value}: leave it out: `processes` and `nodes` of pretrain say on how many "
             "devices and nodes a run trains, and all other jobs run on one node"
         )
     if name == "accelerator":
-        accelerators.find_accelerator(value, where)
+        accelerators.find_accelerator(value, place)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
-        raise InputError(f"{where}: {value} is unknown: give {_or(allowed)}")
+        raise InputError(f"{place}: {value} is unknown: give {_join_with_or(allowed)}")
     near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)
     if near and near[0] != name and name not in READ_ELSEWHERE:
-        raise InputError(f"{where}: nothing reads it: did you mean {near[0]}?")
+        raise InputError(f"{place}: nothing reads it: did you mean {near[0]}?")
 
 
 def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
@@ -204,6 +204,6 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
         )
 
 
-def _or(names: Collection[str]) -> str:
+def _join_with_or(names: Collection[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} or {last}" if first else last

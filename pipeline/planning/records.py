@@ -28,7 +28,7 @@ OF_PAPER = (
 """The paper's tables and figures, in its order."""
 
 
-class Made(NamedTuple):
+class RuleOutput(NamedTuple):
     """What a rule makes, and which of the plan's settings it is made under."""
 
     manifest: str
@@ -42,46 +42,54 @@ class Made(NamedTuple):
 
 
 MADE = {
-    "download": Made("data/{}/manifest.json", "source/{}", "sources", "kind"),
-    "tokenizer": Made("tokenizers/{}.json", "tokenizer/{}", "tokenizers"),
-    "pack": Made("corpora/{}/manifest.json", "corpus/{}", "corpora"),
-    "fetch": Made("tasks/{}/manifest.json", "task/{}", "tasks"),
-    "theory": Made("theory/manifest.json", "theory", "theory"),
-    "pretrain": Made("runs/{}/manifest.json", "run/{}", "runs", "rule"),
-    "mixture": Made("mixtures/{}.json", "mixture/{}", "mixtures", "finder"),
-    "evaluate": Made("runs/{}/evaluations/manifest.json", "evaluation/{}", "evaluations"),
-    "probe": Made("runs/{}/probes/manifest.json", "probe/{}", "probes"),
-    "database": Made("pike.manifest.json", "database", "databases"),
-    "database_of_selection": Made(
+    "download": RuleOutput("data/{}/manifest.json", "source/{}", "sources", "kind"),
+    "tokenizer": RuleOutput("tokenizers/{}.json", "tokenizer/{}", "tokenizers"),
+    "pack": RuleOutput("corpora/{}/manifest.json", "corpus/{}", "corpora"),
+    "fetch": RuleOutput("tasks/{}/manifest.json", "task/{}", "tasks"),
+    "theory": RuleOutput("theory/manifest.json", "theory", "theory"),
+    "pretrain": RuleOutput("runs/{}/manifest.json", "run/{}", "runs", "rule"),
+    "mixture": RuleOutput("mixtures/{}.json", "mixture/{}", "mixtures", "finder"),
+    "evaluate": RuleOutput("runs/{}/evaluations/manifest.json", "evaluation/{}", "evaluations"),
+    "probe": RuleOutput("runs/{}/probes/manifest.json", "probe/{}", "probes"),
+    "database": RuleOutput("pike.manifest.json", "database", "databases"),
+    "database_of_selection": RuleOutput(
         "databases/{}.manifest.json", "database/{}", "databases", stage="database"
     ),
-    "table": Made("tables/{}.manifest.json", "table/{}", "tables"),
-    "figure": Made("figures/{}.manifest.json", "figure/{}", "figures"),
-    "article": Made("article/index.manifest.json", "article", "article"),
-    "report": Made("report/index.manifest.json", "report", "report"),
+    "table": RuleOutput("tables/{}.manifest.json", "table/{}", "tables"),
+    "figure": RuleOutput("figures/{}.manifest.json", "figure/{}", "figures"),
+    "article": RuleOutput("article/index.manifest.json", "article", "article"),
+    "report": RuleOutput("report/index.manifest.json", "report", "report"),
 }
 """By rule, in the order of the data's way."""
+
+
+class ListedManifest(NamedTuple):
+    """A manifest that a database is built from."""
+
+    artifact: str
+    stage: str
+    path: str
 
 
 def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
     That of all runs holds the configuration, which the report shows. `experiment` is as
-    `Plan.experiment` gives it.
+    `Plan.experiment_of_runs` gives it.
     """
-    config = config_in_full(experiment["config"])
+    config = fill_config_defaults(experiment["config"])
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
     }
-    read = config if experiment["whole"] else _read_by_some(config, runs)
+    read = config if experiment["whole"] else _config_read_by_runs(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
     views = {"views": v} if (v := experiment.get("views")) is not None else {}
     methods = [*config.get("methods", [])]
     return {"config": read, "methods": methods, "runs": runs, **named, **views}
 
 
-def config_in_full(config: Settings) -> Settings:
+def fill_config_defaults(config: Settings) -> Settings:
     """A plan's configuration, as it is compared: with the defaults of rules and finders, too.
 
     Sections that others wrote, in another shape, stay as they are.
@@ -89,13 +97,13 @@ def config_in_full(config: Settings) -> Settings:
     sections = ("methods", "scenarios", "mixtures")
     own = {name: config[name] for name in sections if isinstance(config.get(name), dict)}
     named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
-    full = {name: methods.method_in_full(one) for name, one in named.items()}
+    full = {name: methods.fill_method_defaults(one) for name, one in named.items()}
 
     def overlaid(scenario: Settings) -> Settings:
         """Of what it lays over methods, that by which it changes them."""
         result: Settings = {}
         for name, over in scenario["methods"].items():
-            whole = methods.method_in_full({**named[name], **over})
+            whole = methods.fill_method_defaults({**named[name], **over})
             if other := {key: one for key, one in whole.items() if full[name].get(key) != one}:
                 result[name] = other
         return {**scenario, "methods": result}
@@ -116,7 +124,7 @@ def config_in_full(config: Settings) -> Settings:
     return result
 
 
-def _read_by_some(config: Settings, runs: Settings) -> Settings:
+def _config_read_by_runs(config: Settings, runs: Settings) -> Settings:
     """What the database of these runs reads of the configuration.
 
     Of a scenario that is what its runs do not record; of `runs`, which methods and seeds are asked
@@ -145,14 +153,14 @@ def _read_by_some(config: Settings, runs: Settings) -> Settings:
     }
 
 
-def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
-    """Every manifest that a database is built from: the artifact's name, the stage, the place."""
+def database_manifests(experiment: Settings) -> Iterator[ListedManifest]:
+    """Every manifest that a database is built from."""
     for stage in ("download", "tokenizer", "pack", "fetch", "mixture"):
         for name, place in experiment[MADE[stage].section].items():
             own = place if place.endswith(".json") else f"{place}/{MANIFEST}"
-            yield MADE[stage].artifact.format(name), stage, own
+            yield ListedManifest(MADE[stage].artifact.format(name), stage, own)
     if experiment["theory"]:
-        yield "theory", "theory", f"{experiment['theory']}/{MANIFEST}"
+        yield ListedManifest("theory", "theory", f"{experiment['theory']}/{MANIFEST}")
     for run, values in experiment["runs"].items():
         for stage, folder, made in (
             ("pretrain", "", "trained"),
@@ -161,4 +169,4 @@ def manifests_of(experiment: Settings) -> Iterator[tuple[str, str, str]]:
         ):
             if values[made]:
                 place = f"{values['folder']}/{folder}{MANIFEST}"
-                yield MADE[stage].artifact.format(run), stage, place
+                yield ListedManifest(MADE[stage].artifact.format(run), stage, place)

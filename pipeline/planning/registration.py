@@ -43,7 +43,7 @@ from pipeline.planning.configuration import (
     Source,
 )
 from pipeline.planning.dependencies import RunName
-from pipeline.planning.drawn_scenarios import Drawn, DrawnScenarios
+from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validate_settings import validate
@@ -82,7 +82,7 @@ class Registration:
     any run."""
     date: Annotated[str, Limits(pattern=r"\d{4}-\d\d-\d\d", means="a date as in 2026-11-24")]
     """Day of the registration."""
-    scenarios: DrawnScenarios
+    scenarios: ScenarioDrawSettings
     """The scenarios."""
     model: dict[str, Any]
     """Shape of the model."""
@@ -151,21 +151,21 @@ class Registration:
             for kind in ("methods", "mix_for")
             if AT_TARGET in getattr(self, kind)
         ]
-        result += _misfits(Training, self.training, "training")
-        result += _misfits(dict[Name, Training], self.recipes, "recipes")
-        result += _misfits(dict[Name, Source], self.scenarios.texts, "scenarios.texts")
+        result += _settings_problems(Training, self.training, "training")
+        result += _settings_problems(dict[Name, Training], self.recipes, "recipes")
+        result += _settings_problems(dict[Name, Source], self.scenarios.texts, "scenarios.texts")
         if self.steps and self.hypotheses:
             result.append("hypotheses: are over scenarios of one size: leave them out, or steps")
         if self.status == "registered" and self.commit is None:
             result.append("commit: name the commit at which the rules are frozen")
         return result
 
-    def _comparison_problem(self, where: str, method: str, known: list[str]) -> str:
+    def _comparison_problem(self, place: str, method: str, known: list[str]) -> str:
         if method == AT_TARGET:
-            return f"{where}: {method} is on the board `target` alone"
+            return f"{place}: {method} is on the board `target` alone"
         if method in self.methods:
-            return f"{where}: {method} is not in rows, so that its runs are not compared: add it"
-        return unknown_name_message(method, known, where)
+            return f"{place}: {method} is not in rows, so that its runs are not compared: add it"
+        return unknown_name_message(method, known, place)
 
     def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""
@@ -173,10 +173,10 @@ class Registration:
         return [*self.rows, *self.mix_for, *of_target]
 
 
-def _misfits(kind: Any, values: Any, where: str) -> list[str]:
+def _settings_problems(settings_class: Any, values: Any, place: str) -> list[str]:
     """What of a part, which the configuration takes as it stands, is no such settings."""
     try:
-        validate(kind, values, where)
+        validate(settings_class, values, place)
     except InputError as error:
         return str(error).splitlines()
     return []
@@ -188,7 +188,7 @@ def read_registration(path: Path) -> Registration:
     Raises:
         InputError: it cannot be read, something in it is wrong, or it has another one's name.
     """
-    result = validate(Registration, planner.read_file(path), str(path))
+    result = validate(Registration, planner.read_config_file(path), str(path))
     namesake = FOLDER / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
         raise InputError(
@@ -198,7 +198,7 @@ def read_registration(path: Path) -> Registration:
     return result
 
 
-def others_on_its_scenarios(chosen: Registration) -> list[str]:
+def files_with_same_scenarios(registration: Registration) -> list[str]:
     """Files of this project, none younger, that draw the same test scenarios by stream and seed.
 
     Their results may have been read. A scenario's domains are the same at each size.
@@ -206,12 +206,12 @@ def others_on_its_scenarios(chosen: Registration) -> list[str]:
     Raises:
         InputError: one of the files is wrong.
     """
-    drawn = chosen.scenarios
+    drawn = registration.scenarios
     every = {path.name: read_registration(path) for path in sorted(FOLDER.glob("*.yaml"))}
     return [
         name
         for name, one in every.items()
-        if one.benchmark != chosen.benchmark and one.date <= chosen.date
+        if one.benchmark != registration.benchmark and one.date <= registration.date
         if one.status != "withdrawn"
         if drawn.stream == one.scenarios.stream == "test" and drawn.seed == one.scenarios.seed
     ]
@@ -226,9 +226,9 @@ Run = Mapping[str, Any]
 """The content of a `run.json`."""
 
 
-def rows_over_batches(run: Run) -> float:
+def rows_per_batch_row(run: Run) -> float:
     """Rows that a run reads, those that its method measures included, over those of its batches."""
-    needs, batch = methods.needs(run), run["training"]["rows"]
+    needs, batch = methods.run_needs(run), run["training"]["rows"]
     domains, result = len(run["domains"]), 1.0
     if needs.statistics and needs.statistics.fresh:
         each = max(batch, needs.statistics.rows * domains)
@@ -240,9 +240,9 @@ def rows_over_batches(run: Run) -> float:
     return result
 
 
-def passes_over_mix(run: Run) -> float:
+def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return resources.forward_passes(run) / 3
+    return resources.forward_passes_per_update(run) / 3
 
 
 def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
@@ -252,7 +252,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = resources.training_flops_per_token(shape, vocabulary, length)
+    of_token = resources.model_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 
@@ -271,84 +271,97 @@ MADE_BY = "# Made by `pike scenarios "
 """What a file of this command begins with."""
 
 
-class _Size(NamedTuple):
+class _StepsCase(NamedTuple):
     """What is run at one number of steps."""
 
     model: str
     recipe: dict[str, Any]
-    scenarios: list[Drawn]
+    scenarios: list[DrawnScenario]
 
 
-def _sizes(chosen: Registration) -> list[_Size]:
-    base = chosen.training
+def _steps_cases(registration: Registration) -> list[_StepsCase]:
+    base = registration.training
     result = []
-    for steps in chosen.steps or [base["steps"]]:
-        end = f"-{steps}" if chosen.steps else ""
+    for steps in registration.steps or [base["steps"]]:
+        end = f"-{steps}" if registration.steps else ""
         tokens = base["rows"] * base["length"] * steps
-        scenarios = list(drawn_scenarios.draw(chosen.scenarios, tokens, end))
-        recipe = _of_length(base, steps) if chosen.steps else base
-        result.append(_Size(chosen.size + end, recipe, scenarios))
+        scenarios = list(drawn_scenarios.draw_scenarios(registration.scenarios, tokens, end))
+        recipe = _recipe_with_steps(base, steps) if registration.steps else base
+        result.append(_StepsCase(registration.size + end, recipe, scenarios))
     return result
 
 
-def _of_length(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
+def _recipe_with_steps(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
     """A recipe with another number of steps, which have the same share of warm-up."""
     warmup = round(base.get("warmup_steps", 0) * steps / base["steps"])
     return {**base, "steps": steps, "warmup_steps": warmup, "checkpoint_every": steps}
 
 
-def workflow_configuration(chosen: Registration) -> dict[str, Any]:
+def workflow_configuration(registration: Registration) -> dict[str, Any]:
     """The configuration that the workflow runs."""
-    sizes = _sizes(chosen)
+    sizes = _steps_cases(registration)
     scenarios = [(one, size) for size in sizes for one in size.scenarios]
     result: dict[str, Any] = {
-        "experiment": chosen.benchmark,
-        "results": f"results/registered/{chosen.benchmark}",
+        "experiment": registration.benchmark,
+        "results": f"results/registered/{registration.benchmark}",
         "compare": {"baseline": "mix"},
         "sources": {name: values for one, _ in scenarios for name, values in one.sources.items()},
-        "tokenizers": {one.name: _tokenizer(one) for one, _ in scenarios},
+        "tokenizers": {one.name: _tokenizer_settings(one) for one, _ in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
-        "models": {**chosen.models, **{size.model: chosen.model for size in sizes}},
-        "training": {**chosen.recipes, **{_name(size.recipe): size.recipe for size in sizes}},
+        "models": {**registration.models, **{size.model: registration.model for size in sizes}},
+        "training": {
+            **registration.recipes,
+            **{_recipe_name(size.recipe): size.recipe for size in sizes},
+        },
         "evaluation": {
-            "last": {"rows": chosen.evaluation_rows, "batch_tokens": 8192, "checkpoints": "last"}
+            "last": {
+                "rows": registration.evaluation_rows,
+                "batch_tokens": 8192,
+                "checkpoints": "last",
+            }
         },
         "probe": {},
-        "scenarios": {one.name: _scenario(one, _name(size.recipe)) for one, size in scenarios},
+        "scenarios": {
+            one.name: _scenario_settings(one, _recipe_name(size.recipe)) for one, size in scenarios
+        },
         "methods": {
-            **chosen.methods,
-            **{name: {"rule": "mix"} for name in chosen.mix_for},
+            **registration.methods,
+            **{name: {"rule": "mix"} for name in registration.mix_for},
             # Each scenario with a target lays its own weights over these.
             AT_TARGET: {"rule": "fixed", "weights_by_domain": {}},
         },
-        **{n: section for n in ("swarms", "mixtures", "grids") if (section := getattr(chosen, n))},
+        **{
+            n: section
+            for n in ("swarms", "mixtures", "grids")
+            if (section := getattr(registration, n))
+        },
     }
     for one, size in scenarios:
-        _at_equal_cost(result, one, size, chosen)
-    if chosen.hypotheses:
-        asked = {name: asdict(one) for name, one in chosen.hypotheses.items()}
-        result["predictions"] = {"hypotheses": asked, "level": chosen.level}
-    result["runs"] = [entry for size in sizes for entry in _runs(chosen, size)]
+        _add_equal_cost_recipes(result, one, size, registration)
+    if registration.hypotheses:
+        asked = {name: asdict(one) for name, one in registration.hypotheses.items()}
+        result["predictions"] = {"hypotheses": asked, "level": registration.level}
+    result["runs"] = [entry for size in sizes for entry in _run_entries(registration, size)]
     return result | {"tables": {"board": {}, "perplexity": {}}, "figures": {}}
 
 
-def _name(recipe: Mapping[str, Any]) -> str:
+def _recipe_name(recipe: Mapping[str, Any]) -> str:
     return f"{STEPS}{recipe['steps']}"
 
 
-def _tokenizer(one: Drawn) -> dict[str, Any]:
+def _tokenizer_settings(drawn: DrawnScenario) -> dict[str, Any]:
     """Pieces of text alone, else characters, so that the entropy of a language is known."""
     letters = {
         letter
-        for values in one.sources.values()
+        for values in drawn.sources.values()
         if values["kind"] == "synthetic"
         for letter in range(values["alphabet"], values["alphabet"] + values["symbols"])
     }
-    text = {"languages": 0, "both": 256, "texts": 507}[one.kind]
+    text = {"languages": 0, "both": 256, "texts": 507}[drawn.kind]
     return {
         "kind": "train",
-        "sources": list(one.sources),
-        "model": "unigram" if one.kind == "texts" else "char",
+        "sources": list(drawn.sources),
+        "model": "unigram" if drawn.kind == "texts" else "char",
         # A space and a line break are pieces of every tokenizer.
         "vocabulary": len(letters) + text + SPECIAL_PIECES + 2,
         "characters": 400_000,
@@ -356,49 +369,53 @@ def _tokenizer(one: Drawn) -> dict[str, Any]:
     }
 
 
-def _scenario(one: Drawn, recipe: str) -> dict[str, Any]:
+def _scenario_settings(drawn: DrawnScenario, recipe: str) -> dict[str, Any]:
     return {
-        "about": one.about(),
-        "domains": list(one.sources),
-        "tokenizer": one.name,
+        "about": drawn.about(),
+        "domains": list(drawn.sources),
+        "tokenizer": drawn.name,
         "training": recipe,
         "evaluation": "last",
-        **({"target": one.target} if one.target else {}),
+        **({"target": drawn.target} if drawn.target else {}),
     }
 
 
-def _at_equal_cost(result: dict[str, Any], one: Drawn, size: _Size, chosen: Registration) -> None:
+def _add_equal_cost_recipes(
+    config: dict[str, Any], drawn: DrawnScenario, case: _StepsCase, registration: Registration
+) -> None:
     """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
-    own: Sections = {AT_TARGET: {"weights_by_domain": one.target}} if one.target else {}
-    result["scenarios"][one.name]["methods"] = own
-    long = shorthand.write_out(result)
-    for name, equal in chosen.mix_for.items():
-        run = RunName(one.name, size.model, equal.of, chosen.seeds[0])
-        every = dependencies.closure(long, [run]) if equal.search else [run]
-        cost = sum(_cost(long, each, run, equal) for each in every)
-        longer = _of_length(chosen.training, math.ceil(round(cost, 6)))
-        own[name] = {"training": _name(longer)}
-        result["training"].setdefault(_name(longer), longer)
+    own: Sections = {AT_TARGET: {"weights_by_domain": drawn.target}} if drawn.target else {}
+    config["scenarios"][drawn.name]["methods"] = own
+    long = shorthand.expand_shorthand(config)
+    for name, equal in registration.mix_for.items():
+        run = RunName(drawn.name, case.model, equal.of, registration.seeds[0])
+        every = dependencies.with_required_runs(long, [run]) if equal.search else [run]
+        cost = sum(_cost_in_mix_steps(long, each, run, equal) for each in every)
+        longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
+        own[name] = {"training": _recipe_name(longer)}
+        config["training"].setdefault(_recipe_name(longer), longer)
 
 
-def _cost(long: dict[str, Any], run: RunName, asking: RunName, equal: EqualCost) -> float:
+def _cost_in_mix_steps(
+    config: dict[str, Any], run: RunName, asking_run: RunName, equal: EqualCost
+) -> float:
     """What a run costs, in steps of Mix on the model of the run that asks."""
-    values, asked = (stage_settings.run_settings(long, one) for one in (run, asking))
-    size, own = (flops_of_step(v, long["tokenizers"]) for v in (values, asked))
-    cost = passes_over_mix if equal.by == "time" else rows_over_batches
+    values, asked = (stage_settings.run_settings(config, one) for one in (run, asking_run))
+    size, own = (flops_of_step(v, config["tokenizers"]) for v in (values, asked))
+    cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)
 
 
-def _runs(chosen: Registration, size: _Size) -> Iterator[dict[str, Any]]:
+def _run_entries(registration: Registration, case: _StepsCase) -> Iterator[dict[str, Any]]:
     """One entry for each board that has scenarios."""
     for board in BOARDS:
-        names = [one.name for one in size.scenarios if bool(one.target) == (board == "target")]
+        names = [one.name for one in case.scenarios if bool(one.target) == (board == "target")]
         if names:
             yield {
                 "scenarios": names,
-                "models": [size.model],
-                "methods": chosen.compared_methods(board),
-                "seeds": list(chosen.seeds),
+                "models": [case.model],
+                "methods": registration.compared_methods(board),
+                "seeds": list(registration.seeds),
             }
 
 
@@ -415,7 +432,7 @@ def write_configuration(given: Path, out: Path) -> str:
         )
     chosen = read_registration(given)
     config = workflow_configuration(chosen)
-    planner.plan(shorthand.write_out(config), str(given))
+    planner.plan(shorthand.expand_shorthand(config), str(given))
     head = f"{MADE_BY}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:

@@ -18,7 +18,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipeline import settings
 from pipeline.planning import methods
@@ -71,7 +71,7 @@ class ResourceEstimate:
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
-def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
+def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token: forward and backward.
 
     Args:
@@ -79,7 +79,9 @@ def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int
         vocabulary: Pieces of the tokenizer.
         length: Tokens of a row.
     """
-    return accelerators.flops_per_token_of_matrices(shape.matrices(vocabulary), shape, length)
+    return accelerators.flops_per_token_of_matrices(
+        shape.matrix_parameters(vocabulary), shape, length
+    )
 
 
 def activation_bytes(
@@ -104,7 +106,7 @@ def activation_bytes(
     return length * (shape.layers * block + ends)
 
 
-def logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
+def peak_logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
     """Bytes of the logits that are there at a time, at most.
 
     Args:
@@ -116,17 +118,17 @@ def logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
 
-def state_bytes(values: Settings, parameters: int) -> int:
+def training_state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = methods.needs(values), len(values["domains"])
+    needs, K = methods.run_needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
     numbers += K * needs.has_inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
 
 
-def forward_passes(values: Settings) -> float:
+def forward_passes_per_update(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs, recipe = methods.needs(values), values["training"]
+    needs, recipe = methods.run_needs(values), values["training"]
     batches = len(values["domains"]) / recipe["rows"]
     result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     if needs.statistics and needs.statistics.fresh:
@@ -159,12 +161,12 @@ def estimate_run(
     N, rows, length = shape.parameters(vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
     own = bool(recipe.get("activation_checkpointing"))
-    state = HEADROOM * state_bytes(values, N)
+    state = HEADROOM * training_state_bytes(values, N)
     whole_embedding = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
     def passing(of_rows: int, recomputes: bool) -> float:
         row = activation_bytes(shape, length, precision, recomputes)
-        chunk = logit_bytes(shape, vocabulary, of_rows * length)
+        chunk = peak_logit_bytes(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
     several = microbatch < rows and not device.is_tpu
@@ -179,8 +181,8 @@ def estimate_run(
         each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory or each <= device.memory:
             break
-    made = forward_passes(values) + (recomputes and not own)
-    flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
+    made = forward_passes_per_update(values) + (recomputes and not own)
+    flops = model_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
@@ -209,10 +211,18 @@ def record_bytes(values: Settings) -> int:
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 
 
+class EvaluationEstimate(NamedTuple):
+    """What one evaluation takes."""
+
+    host_bytes: int
+    seconds: float
+    disk_bytes: int
+
+
 def estimate_evaluation(
     values: Settings, evaluation: Settings, vocabulary: int, device: Accelerator
-) -> tuple[int, float, int]:
-    """Host bytes, seconds and disk bytes of a run's evaluation: forward passes over rows, prompts.
+) -> EvaluationEstimate:
+    """What a run's evaluation takes: forward passes over rows and prompts.
 
     A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
     bounds it from above for prompts with demonstrations.
@@ -234,19 +244,28 @@ def estimate_evaluation(
             each = choice.question_tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
-    flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3
+    flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
-    inner = FLOAT * batch * 12 * shape.width + logit_bytes(shape, vocabulary, batch)
+    inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
     N, times = shape.parameters(vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
-    return _host(N, HEADROOM * inner, device), times * _seconds(flops, values, device), times * disk
+    host = _host_bytes(N, HEADROOM * inner, device)
+    seconds = times * _compute_seconds(flops, values, device)
+    return EvaluationEstimate(host, seconds, times * disk)
+
+
+class ProbeEstimate(NamedTuple):
+    """What one probe takes."""
+
+    host_bytes: int
+    seconds: float
 
 
 def estimate_probe(
     values: Settings, probe: Settings, vocabulary: int, device: Accelerator
-) -> tuple[int, float]:
-    """Host bytes and seconds of a run's probe: K gradients at every checkpoint that it reads.
+) -> ProbeEstimate:
+    """What a run's probe takes: K gradients at every checkpoint that it reads.
 
     Args:
         values: Content of run.json.
@@ -256,15 +275,17 @@ def estimate_probe(
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameters(vocabulary)
-    flops = probe["rows"] * K * length * training_flops_per_token(shape, vocabulary, length)
+    flops = probe["rows"] * K * length * model_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activation_bytes(shape, length)
-    inner += logit_bytes(shape, vocabulary, probe["microbatch"] * length)
+    inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    seconds = _checkpoints_read(values, probe["checkpoints"]) * _seconds(flops, values, device)
-    return _host(N, HEADROOM * inner, device), seconds
+    seconds = _checkpoints_read(values, probe["checkpoints"]) * _compute_seconds(
+        flops, values, device
+    )
+    return ProbeEstimate(_host_bytes(N, HEADROOM * inner, device), seconds)
 
 
-def _host(N: int, inner: float, device: Accelerator) -> int:
+def _host_bytes(N: int, inner: float, device: Accelerator) -> int:
     """Host memory of a process that has a model and, on a CPU, all else beside it."""
     if device.memory:
         return PROCESS_BYTES["accelerator"] + FLOAT * N
@@ -276,6 +297,6 @@ def _checkpoints_read(values: Settings, chosen: str) -> int:
     return checkpoint_count(values) if chosen == "all" else 1
 
 
-def _seconds(flops: float, values: Settings, device: Accelerator) -> float:
+def _compute_seconds(flops: float, values: Settings, device: Accelerator) -> float:
     precision = values["training"].get("precision", settings.Training.precision)
     return flops / (device.peak[precision] * device.utilisation)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
-from pipeline.planning.stage_settings import reads_states, unwanted_tasks
+from pipeline.planning.stage_settings import decontaminated_tasks, needs_method_states
 from pipeline.runtime import file_patterns, made_from
 
 Wildcards = Any
@@ -25,7 +25,7 @@ WILDCARDS = {
 """What the wildcards of all rules match."""
 
 
-def own_files(settings: Settings | None) -> list[str]:
+def user_file_patterns(settings: Settings | None) -> list[str]:
     """Paths or patterns of the user's own files that a source or tokenizer reads."""
     fields = settings or {}
     named = [fields.get(key) or [] for key in ("files", "validation_files", "path")]
@@ -38,17 +38,17 @@ def cache_signature(function: F) -> F:
     return function
 
 
-def shell_prefix(folder: str, then: str = "") -> str:
+def shell_prefix(folder: str, commands: str = "") -> str:
     """What stands before each job's command: Python finds its modules in `folder` first.
 
     The prefix is a format to Snakemake: braces of its own are doubled.
     """
     prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
-    prefix += then
+    prefix += commands
     return prefix.replace("{", "{{").replace("}", "}}")
 
 
-class Reads(NamedTuple):
+class JobInputs(NamedTuple):
     """What one job reads."""
 
     made: dict[str, Any]
@@ -69,7 +69,7 @@ class RuleInputs:
     plan: Plan
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
-    def job_inputs(self, rule: str, name: str) -> Reads:
+    def job_inputs(self, rule: str, name: str) -> JobInputs:
         """What the job of a rule reads; patterns of files are looked up once.
 
         `name` are the values of its wildcards, joined by slashes.
@@ -77,93 +77,99 @@ class RuleInputs:
         Raises:
             InputError: the plan has no such job.
         """
-        result = getattr(self, f"_{rule}")(name)
-        return result if isinstance(result, Reads) else Reads(result, [])
+        result = getattr(self, f"_inputs_of_{rule}")(name)
+        return result if isinstance(result, JobInputs) else JobInputs(result, [])
 
-    def _download(self, source: str) -> Reads:
-        return Reads({}, _matching(own_files(self.plan.section_value("sources", source))))
+    def _inputs_of_download(self, source: str) -> JobInputs:
+        return JobInputs(
+            {}, _expand_patterns(user_file_patterns(self.plan.section_value("sources", source)))
+        )
 
-    def _tokenizer(self, tokenizer: str) -> Reads:
+    def _inputs_of_tokenizer(self, tokenizer: str) -> JobInputs:
         """The sources that it is trained on, or the user's own tokenizer."""
-        given = own_files(self.plan.section_value("tokenizers", tokenizer))
+        given = user_file_patterns(self.plan.section_value("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
-        return Reads({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
+        return JobInputs({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
 
-    def _pack(self, corpus: str) -> Reads:
+    def _inputs_of_pack(self, corpus: str) -> JobInputs:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
         self.plan.section_value("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
-        fetched = unwanted_tasks(self.plan.config)
-        own = [path for path in own_files(hygiene.get("decontaminate")) if path not in fetched]
+        fetched = decontaminated_tasks(self.plan.config)
+        own = [
+            path for path in user_file_patterns(hygiene.get("decontaminate")) if path not in fetched
+        ]
         made = {
             "documents": self.plan.manifest("download", source),
             "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
             "tasks": [self.plan.manifest("fetch", task) for task in fetched.values()],
         }
-        return Reads(made, _matching(own))
+        return JobInputs(made, _expand_patterns(own))
 
-    def _fetch(self, task: str) -> Reads:
-        return Reads({}, list(self.plan.section_value("tasks", task).get("files", {}).values()))
+    def _inputs_of_fetch(self, task: str) -> JobInputs:
+        return JobInputs({}, list(self.plan.section_value("tasks", task).get("files", {}).values()))
 
-    def _pretrain(self, run: str) -> dict[str, Any]:
+    def _inputs_of_pretrain(self, run: str) -> dict[str, Any]:
         """Manifests of corpora, and what other runs left for it."""
         plan, values = self.plan, self.plan.section_value("runs", run)
-        result: dict[str, Any] = {"corpora": self._corpora(run, values["domains"])}
+        result: dict[str, Any] = {"corpora": self._corpus_manifests(run, values["domains"])}
         if run in plan.references:
             result["reference"] = plan.manifest("pretrain", plan.references[run])
         if run in plan.found:
             result["mixture"] = plan.manifest("mixture", plan.found[run])
         return result
 
-    def _mixture(self, mixture: str) -> dict[str, Any]:
+    def _inputs_of_mixture(self, mixture: str) -> dict[str, Any]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
         values = self.plan.section_value("mixtures", mixture)
-        rules = ("pretrain",) if reads_states(values["finder"]) else ("pretrain", "evaluate")
+        rules = ("pretrain",) if needs_method_states(values["finder"]) else ("pretrain", "evaluate")
         return {"proxies": [self.plan.manifest(r, run) for run in values["proxies"] for r in rules]}
 
-    def _evaluate(self, run: str) -> dict[str, Any]:
+    def _inputs_of_evaluate(self, run: str) -> dict[str, Any]:
         """The run's own manifest stands for the corpora that it trained on."""
         plan, values = self.plan, self.plan.section_value("runs", run)
-        further = [d for d in plan.read_domains(run) if d not in values["domains"]]
+        further = [d for d in plan.domains_read_by(run) if d not in values["domains"]]
         return {
             "run": plan.manifest("pretrain", run),
             "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
-            "corpora": self._corpora(run, further),
+            "corpora": self._corpus_manifests(run, further),
             "tasks": [plan.manifest("fetch", task) for task in plan.tasks_of([run])],
         }
 
-    def _probe(self, run: str) -> dict[str, Any]:
+    def _inputs_of_probe(self, run: str) -> dict[str, Any]:
         self.plan.section_value("probes", run)
         return {"run": self.plan.manifest("pretrain", run)}
 
-    def _theory(self, _: str) -> dict[str, Any]:
+    def _inputs_of_theory(self, _: str) -> dict[str, Any]:
         return {}
 
-    def _database(self, selection: str) -> dict[str, Any]:
+    def _inputs_of_database(self, selection: str) -> dict[str, Any]:
         experiment = self.plan.experiment_of(selection)
-        return {"records": [place for _, _, place in records.manifests_of(experiment)]}
+        return {"records": [place for _, _, place in records.database_manifests(experiment)]}
 
-    _database_of_selection = _database
+    _inputs_of_database_of_selection = _inputs_of_database
 
-    def _table(self, table: str) -> dict[str, Any]:
-        return {"database": _record(self.plan.database("table", table))}
+    def _inputs_of_table(self, table: str) -> dict[str, Any]:
+        return {"database": _database_manifest(self.plan.database_path("table", table))}
 
-    def _figure(self, figure: str) -> dict[str, Any]:
-        return {"database": _record(self.plan.database("figure", figure))}
+    def _inputs_of_figure(self, figure: str) -> dict[str, Any]:
+        return {"database": _database_manifest(self.plan.database_path("figure", figure))}
 
-    def _article(self, _: str) -> dict[str, Any]:
+    def _inputs_of_article(self, _: str) -> dict[str, Any]:
         kinds = {"tables": ("table", self.plan.tables), "figures": ("figure", self.plan.figures)}
         return {
-            key: [self.plan.manifest(kind, name) for name in self.plan.of_paper if name in named]
+            key: [
+                self.plan.manifest(kind, name) for name in self.plan.paper_outputs if name in named
+            ]
             for key, (kind, named) in kinds.items()
         }
 
-    def _report(self, _: str) -> dict[str, Any]:
+    def _inputs_of_report(self, _: str) -> dict[str, Any]:
         tables = [self.plan.manifest("table", name) for name in self.plan.tables]
         figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
         return {
-            "database": _record(self.plan.report_inputs()[1]),
+            "database": _database_manifest(self.plan.report_inputs().database),
             "tables": tables,
             "figures": figures,
         }
@@ -189,15 +195,15 @@ class RuleInputs:
         tokenizer = self.plan.section_value("runs", wildcards.run)["tokenizer"]
         return f"{self.plan.results}/corpora/{tokenizer}"
 
-    def _corpora(self, run: str, domains: Iterable[str]) -> list[str]:
+    def _corpus_manifests(self, run: str, domains: Iterable[str]) -> list[str]:
         tokenizer = self.plan.section_value("runs", run)["tokenizer"]
         return [self.plan.manifest("pack", f"{tokenizer}/{domain}") for domain in domains]
 
 
-def _record(database: str) -> str:
+def _database_manifest(database: str) -> str:
     return str(made_from.manifest_beside(Path(database)))
 
 
-def _matching(patterns: Iterable[str]) -> list[str]:
+def _expand_patterns(patterns: Iterable[str]) -> list[str]:
     """The files that fit; a pattern that fits none stands for itself, and is told as missing."""
     return [path for one in patterns for path in file_patterns.files_of_pattern(one) or [one]]

@@ -42,7 +42,7 @@ SHARED: dict[str, Any] = {"Names": Names, "WholeNumbers": Seeds}
 Node = dict[str, Any]
 
 
-def problems(config: Mapping[str, Any], origin: str) -> list[str]:
+def schema_problems(config: Mapping[str, Any], origin: str) -> list[str]:
     """Every value that is not as the dataclasses want it, with its path and the nearest valid name.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
@@ -65,23 +65,25 @@ def problems(config: Mapping[str, Any], origin: str) -> list[str]:
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
-            problems += methods.problems(values, f"{origin}.methods.{name}")
-    return _in_file(problems, origin)
+            problems += methods.method_problems(values, f"{origin}.methods.{name}")
+    return _prefix_with_file(problems, origin)
 
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _in_file(validate_settings.settings_contradictions(config, origin), origin)
+    return _prefix_with_file(validate_settings.settings_contradictions(config, origin), origin)
 
 
-def _in_file(problems: list[str], origin: str) -> list[str]:
+def _prefix_with_file(problems: list[str], origin: str) -> list[str]:
     return [re.sub(rf"^{re.escape(origin)}\.", f"{origin}: ", problem) for problem in problems]
 
 
 def schema_text() -> str:
     """The file's content: the schema that the dataclasses of settings say."""
     shared = {n: TypeAdapter(kind).json_schema() for n, kind in SHARED.items()}
-    parts = _by_name(TypeAdapter(Experiment).json_schema(schema_generator=_Described), shared)
+    parts = _with_references(
+        TypeAdapter(Experiment).json_schema(schema_generator=_SettingsSchema), shared
+    )
     parts["$defs"] |= shared
     node = {"$schema": "https://json-schema.org/draft/2020-12/schema", **parts}
     own = {"description": INCLUDE, "type": "string"}
@@ -89,20 +91,20 @@ def schema_text() -> str:
     return HEAD + yaml.safe_dump(node, sort_keys=False, width=1000, default_flow_style=None)
 
 
-def _by_name(node: Any, shared: Mapping[str, Node]) -> Any:
+def _with_references(node: Any, shared: Mapping[str, Node]) -> Any:
     """A part of a schema with a reference to what is shared in its places."""
     if isinstance(node, list):
-        return [_by_name(one, shared) for one in node]
+        return [_with_references(one, shared) for one in node]
     if not isinstance(node, dict):
         return node
     for name, part in shared.items():
         if part.items() <= node.items():
             rest = {key: value for key, value in node.items() if key not in part}
             return {"$ref": f"#/$defs/{name}", **rest}
-    return {key: _by_name(value, shared) for key, value in node.items()}
+    return {key: _with_references(value, shared) for key, value in node.items()}
 
 
-class _Described(GenerateJsonSchema):
+class _SettingsSchema(GenerateJsonSchema):
     """Says what each setting means; what may be absent is not asked for, and has no null."""
 
     def dataclass_schema(self, schema: Any) -> Node:

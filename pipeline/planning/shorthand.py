@@ -11,7 +11,7 @@ from pipeline.runtime import model_folders
 Config = Mapping[str, Any]
 
 
-def write_out(config: Config) -> dict[str, Any]:
+def expand_shorthand(config: Config) -> dict[str, Any]:
     """The configuration in its long form; what does not have a section's shape stays as it is.
 
     - `scenarios.NAME.like`: what another scenario sets and this one does not.
@@ -27,15 +27,19 @@ def write_out(config: Config) -> dict[str, Any]:
     """
     whole = dict(config)
     if isinstance(scenarios := config.get("scenarios"), Mapping):
-        whole["scenarios"] = {name: _scenario(scenarios, name) for name in scenarios}
+        whole["scenarios"] = {name: _expand_scenario(scenarios, name) for name in scenarios}
     if isinstance(models := config.get("models"), Mapping):
-        whole["models"] = {name: _model(models[name], f"models.{name}") for name in models}
+        whole["models"] = {
+            name: _expand_model_entry(models[name], f"models.{name}") for name in models
+        }
     if not isinstance(methods := config.get("methods"), Mapping):
         return whole
     if isinstance(runs := config.get("runs"), list):
-        whole["runs"] = [_entry(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)]
+        whole["runs"] = [
+            _expand_run_entry(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)
+        ]
     if isinstance(grids := config.get("grids"), Mapping):
-        made = {name: _members(methods, name, grid) for name, grid in grids.items()}
+        made = {name: _grid_methods(methods, name, grid) for name, grid in grids.items()}
         whole["methods"] = {**methods, **{m: v for grid in made.values() for m, v in grid.items()}}
         whole["grids"] = {
             name: {"methods": list(made[name]), "settings": list(grid["values"]), **grid}
@@ -46,7 +50,7 @@ def write_out(config: Config) -> dict[str, Any]:
     return whole
 
 
-def _scenario(scenarios: Config, name: str) -> Any:
+def _expand_scenario(scenarios: Config, name: str) -> Any:
     values = scenarios[name]
     if not isinstance(values, Mapping) or not isinstance(other := values.get("like"), str):
         return values
@@ -56,7 +60,7 @@ def _scenario(scenarios: Config, name: str) -> Any:
     return {**scenarios[other], **values}
 
 
-def _model(values: Any, where: str) -> Any:
+def _expand_model_entry(values: Any, where: str) -> Any:
     if not isinstance(values, Mapping) or not isinstance(place := values.get("transformers"), str):
         return values
     result = {**model_folders.read_model_sizes(place, f"{where}.transformers"), **values}
@@ -65,19 +69,19 @@ def _model(values: Any, where: str) -> Any:
     return result
 
 
-def _entry(methods: Config, entry: Any, where: str) -> Any:
+def _expand_run_entry(methods: Config, entry: Any, place: str) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     if "methods" in entry:
         if "without" in entry:
-            raise InputError(f"{where}.without: stands in place of methods: take one out")
+            raise InputError(f"{place}.without: stands in place of methods: take one out")
         return entry
     without = entry.get("without")
     left_out = without if isinstance(without, list) else []
     return {**entry, "methods": [name for name in methods if name not in left_out]}
 
 
-def _members(methods: Config, name: str, grid: Any) -> dict[str, Any]:
+def _grid_methods(methods: Config, name: str, grid: Any) -> dict[str, Any]:
     """The methods that a grid compares, by name; none where it names them itself."""
     if not isinstance(grid, Mapping) or not isinstance(grid.get("values"), Mapping):
         return {}

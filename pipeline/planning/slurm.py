@@ -103,7 +103,7 @@ def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
             listed = await asyncio.to_thread(_list_jobs)
             async for job in super().check_active_jobs(active_jobs):
                 number = job.external_jobid
-                if listed is not None and number not in listed and _is_forgotten(number):
+                if listed is not None and number not in listed and _is_unknown_job(number):
                     told = f"Slurm has forgotten job {number}, which counts as failed. "
                     self.report_job_error(job, msg=told)
                 else:
@@ -122,7 +122,9 @@ def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
         def report_job_error(self, job_info: Any, msg: str | None = None, **others: Any) -> None:
             number = job_info.external_jobid
             self._ended |= {number}
-            if _took_memory(" ".join([msg or "", *map(_end, others.get("aux_logs") or ())])):
+            if _has_memory_sign(
+                " ".join([msg or "", *map(_log_tail, others.get("aux_logs") or ())])
+            ):
                 self.logger.error(
                     f"Slurm ended job {number} because it took more memory than it asked for: a "
                     "`mem_mb` of your own is not raised at the next try; without one, it is"
@@ -135,26 +137,26 @@ def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
 def _list_jobs() -> set[str] | None:
     """The user's jobs that the controller knows; None where it does not answer."""
     command = ("squeue", "--noheader", "--states=all", "--format=%i", "--user", getpass.getuser())
-    done = _ask(*command)
+    done = _run_slurm_command(*command)
     return None if done.returncode else set(done.stdout.split())
 
 
-def _is_forgotten(job: str) -> bool:
+def _is_unknown_job(job: str) -> bool:
     """Whether the controller answers that there is no such job."""
-    return "Invalid job id" in _ask("scontrol", "show", "job", job).stderr
+    return "Invalid job id" in _run_slurm_command("scontrol", "show", "job", job).stderr
 
 
-def _ask(*words: str) -> subprocess.CompletedProcess[str]:
+def _run_slurm_command(*words: str) -> subprocess.CompletedProcess[str]:
     # In the foreground, Ctrl-C reaches the question, too.
     command = ["timeout", "--foreground", str(ANSWER_SECONDS), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _took_memory(told: str) -> bool:
-    return any(sign in told for sign in MEMORY_SIGNS)
+def _has_memory_sign(text: str) -> bool:
+    return any(sign in text for sign in MEMORY_SIGNS)
 
 
-def _end(log: str) -> str:
+def _log_tail(log: str) -> str:
     """The last part of a job's log, where Slurm writes why it ended the job."""
     path = Path(log)
     return path.read_text(encoding="utf-8", errors="replace")[-4000:] if path.is_file() else ""
@@ -172,7 +174,7 @@ def await_controller(logger: Any, cancelled: threading.Event) -> bool:
     """
     end, told = time.monotonic() + PATIENCE_SECONDS, False
     # A ping of one that is there and does not answer takes seconds, too.
-    while not cancelled.is_set() and _ask("scontrol", "ping").returncode:
+    while not cancelled.is_set() and _run_slurm_command("scontrol", "ping").returncode:
         if time.monotonic() > end:
             break
         if not told:

@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.planning import planner, profile, slurm
 
 
-class Request:
+class SnakemakeRequest:
     """What a user asked Snakemake for: on the command line, and in the profile."""
 
     def __init__(self, workflow: Any) -> None:
@@ -27,30 +27,32 @@ class Request:
         # and record with the results what the options were.
         given = workflow.config_settings
         self.files = [Path(os.path.relpath(file)) for file in given.configfiles]
-        self.options: Mapping[str, Any] = planner.read_options(given.config, given.config_args)
+        self.options: Mapping[str, Any] = planner.read_config_options(
+            given.config, given.config_args
+        )
         # Of each rule, before there are jobs: memory and time of all follow from the devices.
         resources = workflow.resource_settings
         chosen = resources.overwrite_resources or {}
         image = os.environ.get("PIKE_IMAGE")
         self.profile = profile.read_profile(
-            profile.profile_in_image(image, chosen) if image else chosen,
+            profile.resources_in_image(image, chosen) if image else chosen,
             resources.default_resources or {},
             resources.overwrite_threads or {},
         )
         self.is_local: bool = resources.nodes is None
         """Whether jobs run on this machine."""
 
-    def is_of_job(self) -> bool:
+    def is_job_process(self) -> bool:
         """Whether this process is one that an executor has started for a job."""
         return "--target-jobs" in sys.argv
 
     def compares_settings(self) -> bool:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
-        return "PARAMS" in {trigger.name for trigger in self._settings.rerun_triggers}
+        return "PARAMS" in {trigger.name for trigger in self._dag_settings.rerun_triggers}
 
-    def is_part(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether `--until`, `--omit-from` or `--batch` leave jobs out."""
-        asked = self._settings
+        asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)
 
     def forced_work(self) -> set[str] | None:
@@ -59,12 +61,12 @@ class Request:
         Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that
         what only stands on it, whose inputs are `ancient`, follows.
         """
-        asked = self._settings
+        asked = self._dag_settings
         targets = (*asked.targets, *asked.until) if asked.forcetargets else ()
         return None if asked.forceall else {*asked.forcerun, *targets}
 
     @property
-    def _settings(self) -> Any:
+    def _dag_settings(self) -> Any:
         return self._workflow.dag_settings
 
 

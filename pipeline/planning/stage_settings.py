@@ -27,22 +27,26 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
         "seed": run.seed,
         "domains": chosen["domains"],
         "tokenizer": chosen["tokenizer"],
-        "model": sort_keys(config["models"][run.model]),
-        "training": sort_keys(config["training"][dependencies.recipe_name(config, run)]),
+        "model": with_sorted_keys(config["models"][run.model]),
+        "training": with_sorted_keys(config["training"][dependencies.recipe_name(config, run)]),
         "rule": values["rule"],
-        "method": sort_keys(methods.settings_of(methods.method_in_full(values, tuned))),
-        **({"tuned": sort_keys(tuned)} if tuned else {}),
+        "method": with_sorted_keys(
+            methods.rule_settings(methods.fill_method_defaults(values, tuned))
+        ),
+        **({"tuned": with_sorted_keys(tuned)} if tuned else {}),
     }
 
 
-def run_in_full(run: Settings) -> Settings:
+def fill_run_defaults(run: Settings) -> Settings:
     """The content of a run.json with its defaults filled in, as that of a plan has them."""
-    method = methods.method_in_full({**run["method"], "rule": run["rule"]}, run.get("tuned", ()))
+    method = methods.fill_method_defaults(
+        {**run["method"], "rule": run["rule"]}, run.get("tuned", ())
+    )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
         name: normal_form.plain_values(validate(k, run[name], name)) for name, k in kinds.items()
     }
-    return sort_keys({**run, **parts, "method": methods.settings_of(method)})
+    return with_sorted_keys({**run, **parts, "method": methods.rule_settings(method)})
 
 
 def evaluation_settings(
@@ -63,7 +67,7 @@ def evaluation_settings(
         named |= {"checkpoints": "last", "choice": None, "few_shot": None, "tasks": []}
     if searched:
         named["search"] = True
-    result: Settings = sort_keys(named)
+    result: Settings = with_sorted_keys(named)
     if "tasks" in result:
         result["tasks"] = [one for entry in result["tasks"] for one in expand_tasks(entry)]
     return result
@@ -76,7 +80,7 @@ def probe_settings(config: Settings, run: dependencies.RunName) -> Settings | No
         return None
     values = dict(config["probe"][named])
     chosen = {key: values.pop(key) for key in dependencies.KEYS if key in values}
-    result: Settings = sort_keys(values)
+    result: Settings = with_sorted_keys(values)
     return result if run.is_among(chosen) else None
 
 
@@ -85,7 +89,7 @@ def expand_tasks(entry: Settings) -> list[Settings]:
     combined = {"tasks": "task", "shots": "shots", "formulations": "formulation"}
     shared = {key: value for key, value in entry.items() if key not in combined}
     return [
-        sort_keys({**shared, **dict(zip(combined.values(), values, strict=True))})
+        with_sorted_keys({**shared, **dict(zip(combined.values(), values, strict=True))})
         for values in itertools.product(*(entry[key] for key in combined))
     ]
 
@@ -103,12 +107,12 @@ def mixture_settings(
         runs: Settings of all runs by name.
     """
     values = dependencies.search_section(config, mixture.mixture)
-    names = [str(run) for run in dependencies.proxies_of(config, mixture)]
+    names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
-    if target is not None and (finder == GRID or _weighs_losses(finder)):
+    if target is not None and (finder == GRID or _has_target_setting(finder)):
         options = {"target": target, **options}
-    return sort_keys(
+    return with_sorted_keys(
         {
             "finder": finder,
             "domains": config["scenarios"][mixture.scenario]["domains"],
@@ -127,19 +131,19 @@ def mixture_settings(
     )
 
 
-def _weighs_losses(finder: str) -> bool:
+def _has_target_setting(finder: str) -> bool:
     return "target" in {field.name for field in dataclasses.fields(finders.finder_class(finder))}
 
 
-def reads_states(finder: str) -> bool:
+def needs_method_states(finder: str) -> bool:
     """Whether a finder reads the states of its proxies' methods, not their losses."""
     return finder != GRID and finders.finder_class(finder).reads == "state"
 
 
-def sort_keys(value: Any) -> Any:
+def with_sorted_keys(value: Any) -> Any:
     """The same with sorted keys: Snakemake compares settings as texts, and order is no change."""
     if isinstance(value, dict):
-        return {key: sort_keys(value[key]) for key in sorted(value)}
+        return {key: with_sorted_keys(value[key]) for key in sorted(value)}
     return value
 
 
@@ -154,7 +158,7 @@ def tokenizer_settings(config: Settings, name: str) -> Settings:
     return values
 
 
-def unwanted_tasks(config: Mapping[str, Any]) -> dict[str, str]:
+def decontaminated_tasks(config: Mapping[str, Any]) -> dict[str, str]:
     """Downstream tasks that no corpus may hold, by the path of their files in the results."""
     files = (config["packing"].get("hygiene", {}).get("decontaminate") or {}).get("files", [])
     folder, result = Path(config["results"], "tasks"), {}
@@ -166,6 +170,6 @@ def unwanted_tasks(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def output_settings(named: Mapping[str, Any]) -> dict[str, Settings]:
+def settings_by_output(named: Mapping[str, Any]) -> dict[str, Settings]:
     """Tables or figures by name."""
     return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from typing import NamedTuple
 
 from pike_mixing.finders import FINDERS
 from pipeline.data import SOURCES
@@ -18,7 +19,7 @@ STAGES = {
     "mixture": "pipeline.training.find_mixture:find_mixture",
     "evaluate": "pipeline.evaluation.evaluate:evaluate_run",
     "probe": "pipeline.evaluation.gradient_probe:probe_gradients",
-    "theory": "pipeline.theory.stage:write_records",
+    "theory": "pipeline.theory.stage:write_theory_records",
     "database": "pipeline.results.database:build_database",
     "table": "pipeline.results.tables:write_table",
     "figure": "pipeline.results.figures:write_figure",
@@ -54,10 +55,19 @@ ASSETS = {
 """Files and folders that decide a stage's result beside its modules, from the package on."""
 
 
+class StageCode(NamedTuple):
+    """What a stage computes with."""
+
+    fingerprint: str
+    """Of its modules and assets."""
+    versions: dict[str, str] | None
+    """Of packages, as `package_versions` gives them."""
+
+
 @functools.cache
-def code_and_versions(
+def stage_code(
     stage: str, part: str | None = None, python: str | None = None, *, foreign: bool = False
-) -> tuple[str, dict[str, str] | None]:
+) -> StageCode:
     """Fingerprint of a stage's code, and the versions of the packages that it computes with.
 
     Args:
@@ -71,4 +81,4 @@ def code_and_versions(
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))
-    return fingerprint, code_fingerprint.package_versions(stage, modules, python)
+    return StageCode(fingerprint, code_fingerprint.package_versions(stage, modules, python))

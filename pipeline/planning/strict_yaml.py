@@ -30,7 +30,7 @@ _SCALARS = {
 _TAG = "tag:yaml.org,2002:"
 
 
-class _TooMuchError(Exception):
+class _TooManyValuesError(Exception):
     """There are more values than a configuration has."""
 
 
@@ -47,14 +47,14 @@ class _Loader(yaml.SafeLoader):
         """A node, and not one too many."""
         self.composed += 1
         if self.composed > MOST_VALUES:
-            raise _TooMuchError
+            raise _TooManyValuesError
         anchor = self.peek_event().anchor  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         if anchor is not None:
             self.anchor_by_node[id(node)] = anchor
         return node
 
-    def integer(self, node: Any) -> int:
+    def construct_integer(self, node: Any) -> int:
         """The number that a scalar is: 010 is ten."""
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
@@ -62,11 +62,11 @@ class _Loader(yaml.SafeLoader):
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"^(?:{_pattern})$"), None)
-_Loader.add_constructor(f"{_TAG}int", _Loader.integer)
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_integer)
 
 
-def load(text: str, where: str) -> Any:
-    """The content of a YAML document, which stands at `where`: "config.yaml".
+def load_strict_yaml(text: str, place: str) -> Any:
+    """The content of a YAML document, which stands at `place`: "config.yaml".
 
     Raises:
         InputError: it is not YAML, names something twice in one mapping or by anything but a text,
@@ -75,33 +75,33 @@ def load(text: str, where: str) -> Any:
     """
     if len(text) > LARGEST:
         raise InputError(
-            f"{where} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
+            f"{place} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
         )
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        problems = [] if root is None else [*_problems(root, (), set())]
+        problems = [] if root is None else [*_node_problems(root, (), set())]
         if not problems:
-            if root is not None and _values(root, {}) > MOST_VALUES:
-                raise _TooMuchError
+            if root is not None and _expanded_value_count(root, {}) > MOST_VALUES:
+                raise _TooManyValuesError
             return None if root is None else loader.construct_document(root)
     except (yaml.YAMLError, ValueError) as error:
-        raise InputError(f"{where} is not valid YAML: {error}") from None
+        raise InputError(f"{place} is not valid YAML: {error}") from None
     except RecursionError:
-        raise InputError(f"{where} is nested too deeply: flatten it") from None
-    except _TooMuchError:
+        raise InputError(f"{place} is nested too deeply: flatten it") from None
+    except _TooManyValuesError:
         raise InputError(
-            f"{where} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
+            f"{place} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
             "take out what is not needed"
         ) from None
-    refuse([f"{where}: line {problem}" for problem in dict.fromkeys(problems)])
+    refuse([f"{place}: line {problem}" for problem in dict.fromkeys(problems)])
 
 
-def anchors(files: Iterable[Path]) -> dict[str, str]:
+def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
     """Where files have a list or mapping with an anchor, and what it is called there.
 
     Args:
-        files: Configurations that `load` takes; one that is not there has none.
+        files: Configurations that `load_strict_yaml` takes; one that is not there has none.
 
     Returns:
         By place, also that of an alias: {"scenarios.a.domains": "`&domains` (line 28)"}.
@@ -110,55 +110,55 @@ def anchors(files: Iterable[Path]) -> dict[str, str]:
     for path in files:
         if path.is_file():
             loader = _Loader(path.read_text(encoding="utf-8"))
-            result |= _anchors(loader.get_single_node(), loader.anchor_by_node, "")
+            result |= _node_anchors(loader.get_single_node(), loader.anchor_by_node, "")
     return result
 
 
-def _anchors(node: Any, anchor_by_node: dict[int, str], place: str) -> dict[str, str]:
+def _node_anchors(node: Any, anchor_by_node: dict[int, str], place: str) -> dict[str, str]:
     result = {}
     if id(node) in anchor_by_node:
         result[place] = f"`&{anchor_by_node[id(node)]}` (line {node.start_mark.line + 1})"
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inner = f"{place}.{key.value}" if place else key.value
-            result |= _anchors(value, anchor_by_node, inner)
+            result |= _node_anchors(value, anchor_by_node, inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            result |= _anchors(value, anchor_by_node, f"{place}[{number}]")
+            result |= _node_anchors(value, anchor_by_node, f"{place}[{number}]")
     return result
 
 
-def _values(node: Any, known: dict[int, int]) -> int:
+def _expanded_value_count(node: Any, known: dict[int, int]) -> int:
     """How many values a node is once its aliases are written out."""
     if isinstance(node, yaml.ScalarNode):
         return 1 + len(node.value) // 100
     if id(node) not in known:
         parts = [part for one in node.value for part in (one if isinstance(one, tuple) else (one,))]
-        known[id(node)] = 1 + sum(_values(part, known) for part in parts)
+        known[id(node)] = 1 + sum(_expanded_value_count(part, known) for part in parts)
     return known[id(node)]
 
 
-def _problems(node: Any, above: tuple[int, ...], seen: set[int]) -> Iterator[str]:
+def _node_problems(node: Any, ancestors: tuple[int, ...], seen: set[int]) -> Iterator[str]:
     """What is wrong with a node and all below it, each with its line."""
     line = node.start_mark.line + 1
-    if id(node) in above:
+    if id(node) in ancestors:
         yield f"{line}: a list or a mapping holds itself: take it out of itself"
-    elif len(above) > DEEPEST:
+    elif len(ancestors) > DEEPEST:
         yield f"{line}: it is nested too deeply: flatten it"
     elif id(node) not in seen:
         seen.add(id(node))
-        yield from _of_tag(node, line)
+        yield from _tag_problems(node, line)
         if isinstance(node, yaml.ScalarNode):
-            yield from _of_scalar(node, line)
+            yield from _scalar_problems(node, line)
             return
         items = [item if isinstance(item, tuple) else (item,) for item in node.value]
         if isinstance(node, yaml.MappingNode):
-            yield from _of_names([key for key, _ in items])
+            yield from _key_problems([key for key, _ in items])
         for inner in (item[-1] for item in items):
-            yield from _problems(inner, (*above, id(node)), seen)
+            yield from _node_problems(inner, (*ancestors, id(node)), seen)
 
 
-def _of_tag(node: Any, line: int) -> Iterator[str]:
+def _tag_problems(node: Any, line: int) -> Iterator[str]:
     """A tag that says something else than what stands behind it."""
     name = node.tag.removeprefix(_TAG)
     if isinstance(node, yaml.ScalarNode):
@@ -175,7 +175,7 @@ def _of_tag(node: Any, line: int) -> Iterator[str]:
         yield f"{line}: the tag {shortened_repr(node.tag)} makes nothing{given}: leave the tag out"
 
 
-def _of_scalar(node: Any, line: int) -> Iterator[str]:
+def _scalar_problems(node: Any, line: int) -> Iterator[str]:
     if not is_json_text(node.value):
         yield (
             f"{line}: {shortened_repr(node.value)} holds a character that no text has: take it out"
@@ -185,7 +185,7 @@ def _of_scalar(node: Any, line: int) -> Iterator[str]:
         yield f"{line}: the number {begin}... has {len(node.value):,} digits: 19 are the most"
 
 
-def _of_names(keys: list[Any]) -> Iterator[str]:
+def _key_problems(keys: list[Any]) -> Iterator[str]:
     lines: dict[str, int] = {}
     for key in keys:
         name, line = key.value, key.start_mark.line + 1

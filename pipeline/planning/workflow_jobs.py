@@ -61,7 +61,7 @@ Resources = dict[str, Callable[..., int | str] | int | str]
 """By name, as Snakemake takes them."""
 
 
-def is_started_here() -> bool:
+def is_main_process() -> bool:
     """Whether this process is the workflow's own, and not one that it has started for a job."""
     own = f"{socket.gethostname()}:{os.getpid()}"
     return os.environ.setdefault(STARTED, own) == own
@@ -78,13 +78,13 @@ class RuleResources:
                 cannot share.
         """
         self._plan, self._profile = plan, profile
-        self._jobs = {rule: self._jobs_of(rule) for rule in (*TRAINS, "")}
+        self._jobs = {rule: self._build_jobs(rule) for rule in (*TRAINS, "")}
         self._nodes = int(profile.value("pretrain", "nodes", "1"))
         work = self._jobs["pretrain"]
         where = f"set-resources of pretrain: processes: {work.processes}"
         accelerators.refuse_too_many_devices(work.device, work.processes, where)
         launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
-        self._refuse_uneven()
+        self._refuse_uneven_nodes()
         if self._nodes > 1 and (model := profile.value("pretrain", "gpu_model")):
             # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
             raise InputError(
@@ -104,24 +104,24 @@ class RuleResources:
 
         def job(wildcards: Wildcards) -> Job:
             named = [str(v) for name, v in wildcards.items() if name != "selection"]
-            return self._of_rule(rule).job(rule, "/".join(named))
+            return self._jobs_with_device_of(rule).job(rule, "/".join(named))
 
         def runtime(wildcards: Wildcards, attempt: int, threads: int = 0) -> int:
-            minutes = attempt * (10 + math.ceil(_seconds(job(wildcards), threads) / 30))
-            return min(minutes, self._profile.longest(rule) or minutes)
+            minutes = attempt * (10 + math.ceil(_seconds_on_threads(job(wildcards), threads) / 30))
+            return min(minutes, self._profile.time_limit_minutes(rule) or minutes)
 
         def disk_mb(wildcards: Wildcards) -> int:
             return math.ceil(job(wildcards).disk_bytes / 1e6)
 
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
-        memory, disk = self._of_rule(rule).device.memory, DISK_BYTES.get(rule)
+        memory, disk = self._jobs_with_device_of(rule).device.memory, DISK_BYTES.get(rule)
         gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
         return {
             "mem_mb": cache_signature(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
             "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
             "runtime": cache_signature(runtime),
             **({"gpu": gpu} if rule in TRAINS else {}),
-            **(self._steps() if rule == "pretrain" else {}),
+            **(self._slurm_step_resources() if rule == "pretrain" else {}),
             "python": self._profile.value(rule, "python", sys.executable),
             **(self._devices(rule) if rule in TRAINS else {}),
         }
@@ -132,7 +132,7 @@ class RuleResources:
     def _accelerator(self, rule: str) -> str:
         return self._profile.value(rule, "accelerator", "cpu")
 
-    def _steps(self) -> Resources:
+    def _slurm_step_resources(self) -> Resources:
         """What the Slurm plugin must know so that a job can start a task on each of its nodes.
 
         With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
@@ -144,18 +144,18 @@ class RuleResources:
             return {"nodes": 1}
 
         def each(wildcards: Wildcards) -> int:
-            return max(1, self.processes(wildcards) // n)
+            return max(1, self.process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
-        if self._of_rule("pretrain").device.memory:
+        if self._jobs_with_device_of("pretrain").device.memory:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
         return {**taken, "cpus_per_task": each}
 
-    def _refuse_uneven(self) -> None:
+    def _refuse_uneven_nodes(self) -> None:
         work = self._jobs["pretrain"]
         counts = {work.processes}
         if self._nodes > 1:
-            counts |= {work.training(run).devices for run in self._plan.runs} - {1}
+            counts |= {work.training_estimate(run).devices for run in self._plan.runs} - {1}
         for count in sorted(n for n in counts if n % self._nodes):
             raise InputError(
                 f"set-resources of pretrain: nodes: {self._nodes}: they cannot share the {count} "
@@ -163,7 +163,7 @@ class RuleResources:
             )
 
     @cache_signature
-    def processes(self, wildcards: Wildcards) -> int:
+    def process_count(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks.
 
         Raises:
@@ -171,7 +171,7 @@ class RuleResources:
         """
         if why := self._jobs["pretrain"].refusal(wildcards.run):
             raise InputError(why)
-        return self._jobs["pretrain"].training(wildcards.run).devices
+        return self._jobs["pretrain"].training_estimate(wildcards.run).devices
 
     @cache_signature
     def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
@@ -181,7 +181,7 @@ class RuleResources:
         computed is not what it computes. (Nor is what is made of `resources`, but these would be
         found for every job of a plan.)
         """
-        taken = self._jobs["pretrain"].training(wildcards.run)
+        taken = self._jobs["pretrain"].training_estimate(wildcards.run)
         # A run that one process alone can train stays on the first node.
         nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
         chosen = {"--shard": taken.sharded, "--recompute": taken.recomputes}
@@ -195,12 +195,12 @@ class RuleResources:
         counts tries by rule, not by job. None, which leaves it to `--retries`: without a limit, and
         in the Snakemake within a cluster's job, which would try again in an allocation that ends.
         """
-        slices = self._slices(rule, self._plan.work()[rule])
-        return slices + RETRIES if slices and is_started_here() else None
+        slices = self._time_limit_slices(rule, self._plan.names_by_rule()[rule])
+        return slices + RETRIES if slices and is_main_process() else None
 
-    def _slices(self, rule: str, names: Iterable[str]) -> int:
-        seconds = [self._of_rule(rule).job(rule, name).seconds for name in names]
-        longest = self._profile.longest(rule)
+    def _time_limit_slices(self, rule: str, names: Iterable[str]) -> int:
+        seconds = [self._jobs_with_device_of(rule).job(rule, name).seconds for name in names]
+        longest = self._profile.time_limit_minutes(rule)
         return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
 
     def explain_overlong(self, rule: str, name: str) -> str | None:
@@ -208,28 +208,28 @@ class RuleResources:
 
         Jobs that go on where they were stopped are cut into as many as they need.
         """
-        longest, work = self._profile.longest(rule), self._of_rule(rule)
+        longest, work = self._profile.time_limit_minutes(rule), self._jobs_with_device_of(rule)
         if not longest or rule in GOES_ON or (rule in TRAINS and work.refusal(name)):
             return None
-        hours = _seconds(work.job(rule, name), self._profile.threads_of(rule)) / 3600
+        hours = _seconds_on_threads(work.job(rule, name), self._profile.threads_of(rule)) / 3600
         if 60 * hours <= longest:
             return None
         return (
             f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
-            f"{longest / 60:,.1f} ({self._profile.longest_place(rule)}: longest: {longest}), and "
-            "the next one begins again: raise `longest`, in a partition that allows more, or "
+            f"{longest / 60:,.1f} ({self._profile.time_limit_place(rule)}: longest: {longest}), "
+            "and the next one begins again: raise `longest`, in a partition that allows more, or "
             + REMEDIES.get(rule, "leave it out")
         )
 
-    def _of_rule(self, rule: str) -> Jobs:
+    def _jobs_with_device_of(self, rule: str) -> Jobs:
         return self._jobs[rule if rule in TRAINS else ""]
 
-    def _jobs_of(self, rule: str) -> Jobs:
+    def _build_jobs(self, rule: str) -> Jobs:
         device = accelerators.find_accelerator(self._accelerator(rule))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 
-def _seconds(job: Job, threads: int) -> float:
+def _seconds_on_threads(job: Job, threads: int) -> float:
     """Expected time of a job with so many threads (0: as many as it asks for)."""
     return job.seconds * job.threads / min(threads or job.threads, job.threads)
 
@@ -256,7 +256,7 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     """
     jobs, name = Counter(rules), ""
     for group in GROUPS if fork_server.can_serve_forks() else ():
-        own = [rule for rule in group if _is_ordinary(rule, profile)]
+        own = [rule for rule in group if _is_cpu_rule(rule, profile)]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (records.MADE[rule].stage or rule for rule in own)
@@ -265,26 +265,28 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     return fork_server.client_command(name) if name else ""
 
 
-def spawn(words: str = "") -> str:
+def spawn_function(words: str = "") -> str:
     """A shell function that becomes the command it is given, with words before it (`start`)."""
     why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
-    return f'spawn() {{ command -v "$1" > /dev/null || {_refusal(why)}; exec {words} "$@"; }}; '
+    return (
+        f'spawn() {{ command -v "$1" > /dev/null || {_shell_refusal(why)}; exec {words} "$@"; }}; '
+    )
 
 
-def refuse_unbegun() -> str:
+def refusing_spawn_function() -> str:
     """The same of a workflow that has not begun: Snakemake begins no module by itself."""
     why = (
         "this workflow has not begun: a Snakefile that takes it as the module pike says "
         "'onstart: pike.onstart()'"
     )
-    return f"spawn() {_refusal(why)}; "
+    return f"spawn() {_shell_refusal(why)}; "
 
 
-def _refusal(why: str) -> str:
+def _shell_refusal(why: str) -> str:
     return f'{{ echo "{why}" >&2; exit 2; }}'
 
 
-def _is_ordinary(rule: str, profile: Profile) -> bool:
+def _is_cpu_rule(rule: str, profile: Profile) -> bool:
     return profile.device(rule) in ("auto", "cpu") and not profile.value(rule, "python")
 
 
@@ -312,22 +314,22 @@ class WorkflowJobs:
         signal_handler.restore_child_signals()
         output_root.ensure_user_name()
         slurm.ignore_checkpoint_signals()
-        self._workflow, self._request = workflow, snakemake_internals.Request(workflow)
+        self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
         request = self._request
-        files = request.files or [_config_file(config, request.options)]
+        files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
         output_root.claim_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
-        work = self.plan.work()
+        work = self.plan.names_by_rule()
         self._pythons = {
             rule: own for rule in work if (own := request.profile.value(rule, "python"))
         }
-        self._compared = outdated.Comparison(self.plan, self._pythons, self._is_forced)
+        self._compared = outdated.PlanComparison(self.plan, self._pythons, self._is_forced)
         self.reads = self._compared.inputs
         # The process of a job has what it needs.
-        if not request.is_of_job():
+        if not request.is_job_process():
             # Snakemake would go on with what was made of others.
-            self._compared.refuse_missing()
+            self._compared.refuse_missing_files()
             # It lists a folder once: a stamp that is made later would not be found.
             for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
                 outdated.ensure_stamp(manifest)
@@ -335,11 +337,11 @@ class WorkflowJobs:
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
         self._shell = shell
-        self._spawn(refuse_unbegun())
+        self._prefix_jobs(refusing_spawn_function())
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def inputs(
+    def job_inputs(
         self,
         rule: str,
         name: str,
@@ -360,14 +362,14 @@ class WorkflowJobs:
             InputError: the plan has no such job.
         """
         read = self.reads.job_inputs(rule, name)
-        is_of_job = self._request.is_of_job()
+        is_of_job = self._request.is_job_process()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:
-            self._spawn(spawn())
+            self._prefix_jobs(spawn_function())
         if compares:
-            stamp = self._compared.stamp(rule, name)
+            stamp = self._compared.update_stamp(rule, name)
             if self._compared.is_outdated(rule, name):
-                for line in self._compared.reasons(rule, name):
+                for line in self._compared.reason_lines(rule, name):
                     warn(line)
         else:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
@@ -381,7 +383,7 @@ class WorkflowJobs:
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
-            again = compares and self._compared.is_made_again(path, rule)
+            again = compares and self._compared.is_changing_input(path, rule)
             return path if again else ancient(path)
 
         # Snakemake takes braces in a name for a wildcard: such a file of the user's is not
@@ -391,7 +393,7 @@ class WorkflowJobs:
         result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
         return {"stamp": stamp, **result}
 
-    def start(self, warn: Callable[[str], None]) -> None:
+    def prepare_jobs(self, warn: Callable[[str], None]) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
 
         Args:
@@ -406,24 +408,24 @@ class WorkflowJobs:
         if self._request.is_local:
             self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
-        if "pretrain" in rules and not self._request.is_part():
-            methods.refuse_at_start(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in plan_hints.unused_names(self.plan, self.config) + plan_hints.short_searches(
-            self.plan
-        ):
+        if "pretrain" in rules and not self._request.is_partial():
+            methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
+        for line in plan_hints.unused_name_hints(
+            self.plan, self.config
+        ) + plan_hints.short_search_hints(self.plan):
             warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
             if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
                 warn(f"{held}; until then its new job waits (`wait` of the profile) or is refused")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
-            self._compared.prepare(*work)
+            self._compared.prepare_job(*work)
         words = ""
         if self._request.is_local:
             snakemake_internals.lift_rate_limit(self._workflow)
             own = rule_inputs.shell_prefix(str(HERE)).format()
             words = start_servers(rules, self._request.profile, own)
-        self._spawn(spawn(words))
+        self._prefix_jobs(spawn_function(words))
 
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
@@ -442,7 +444,7 @@ class WorkflowJobs:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
         on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
-        if not on_gpu or profile.value(rule, "python") or self._request.is_part():
+        if not on_gpu or profile.value(rule, "python") or self._request.is_partial():
             return None
         if not environment.is_torch_cpu_only():
             return None
@@ -454,7 +456,7 @@ class WorkflowJobs:
             "cpu`, and no `device`, to train without"
         )
 
-    def _spawn(self, function: str) -> None:
+    def _prefix_jobs(self, function: str) -> None:
         """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
         self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
 
@@ -480,7 +482,7 @@ class WorkflowJobs:
         return named.union(map(str, [*files, *beside, *tokenizers]))
 
 
-def _config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
+def _default_config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
     """The configuration where the command line names none.
 
     Raises:

@@ -13,8 +13,8 @@ import numpy as np
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import item_points
-from pipeline.results.inputs_of_tests import Measured
-from pipeline.results.item_points import Differences
+from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.item_points import ItemDifferences
 from pipeline.results.record_loader import insert_rows
 
 MEAN = "mean"
@@ -32,7 +32,7 @@ Block = tuple[str, str, int, str, str]
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AccuracyComparison:
     """One method against another on one task, under one metric; differences are shares of 1."""
 
     block: Block
@@ -55,7 +55,7 @@ class Comparison:
     p_holm: float | None = None
 
 
-def fill_table(measured: Measured) -> None:
+def fill_accuracy_tests(measured: MeasuredResults) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
 
     p_holm is corrected over a block: all methods and tasks, and their mean, under one metric,
@@ -64,22 +64,26 @@ def fill_table(measured: Measured) -> None:
     """
     connection = measured.connection
     references = [name for name in (measured.baseline, measured.oracle) if name is not None]
-    result = sorted(_tasks(measured, references), key=PLACE)
-    kept = mean_tasks(connection)
+    result = sorted(_task_comparisons(measured, references), key=PLACE)
+    kept = tasks_in_mean(connection)
     for _, block in itertools.groupby(result, key=lambda c: c.block):
         tested = list(block)
-        families: dict[bool, list[Comparison]] = defaultdict(list)
+        families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
         for one in [*tested, *means_over_tasks(tested, kept)]:
             families[one.estimate.has_enough].append(one)
         for family in families.values():
             adjusted = sign_flip.holm_adjusted(
                 [c.p if c.against in references else None for c in family]
             )
-            rows = [_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)]
+            rows = [
+                _comparison_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)
+            ]
             insert_rows(connection, "accuracy_tests", rows)
 
 
-def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparison]:
+def _task_comparisons(
+    measured: MeasuredResults, references: Collection[str]
+) -> Iterator[AccuracyComparison]:
     """Every method against the references, and the pairs of claims under headline scores."""
     connection = measured.connection
     headline = set(connection.execute(HEADLINE).fetchall())
@@ -98,8 +102,8 @@ def _tasks(measured: Measured, references: Collection[str]) -> Iterator[Comparis
 
 
 def compare_methods(
-    pairs: Differences, group: item_points.Group, method: str, against: str
-) -> Iterator[Comparison]:
+    pairs: ItemDifferences, group: item_points.Group, method: str, against: str
+) -> Iterator[AccuracyComparison]:
     """One comparison per metric; p is over seeds and documents, that of one seed exact.
 
     Args:
@@ -112,7 +116,7 @@ def compare_methods(
     for metric, sum_SxG in pairs.sums.items():
         part = mean_difference.differences_of_sums(sum_SxG, pairs.count_G, pairs.document_G)
         result = mean_difference.estimate([part])
-        yield Comparison(
+        yield AccuracyComparison(
             block=(scenario, model, shots, formulation, metric),
             task=task,
             method=method,
@@ -129,7 +133,7 @@ def compare_methods(
         )
 
 
-def _design_effect(part: DocumentDifferences, pairs: Differences, metric: str) -> float | None:
+def _design_effect(part: DocumentDifferences, pairs: ItemDifferences, metric: str) -> float | None:
     """Mean over seeds of the clustered variance, over that of as many independent items."""
     if pairs.items == 1 or len(part.share_G) == 1:
         return None
@@ -139,19 +143,19 @@ def _design_effect(part: DocumentDifferences, pairs: Differences, metric: str) -
     return clustered / alone if alone > 0 else None
 
 
-def mean_tasks(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
+def tasks_in_mean(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
     """Scenario and task of what means are over."""
     return set(connection.execute("select scenario, task from mean_tasks").fetchall())
 
 
 def means_over_tasks(
-    block: Sequence[Comparison], kept: Container[tuple[str, str]]
-) -> Iterator[Comparison]:
+    block: Sequence[AccuracyComparison], mean_tasks: Container[tuple[str, str]]
+) -> Iterator[AccuracyComparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
-    The comparisons are under one metric and sorted by `PLACE`; `kept` has the mean's tasks.
+    The comparisons are under one metric and sorted by `PLACE`; `mean_tasks` has the mean's tasks.
     """
-    block = [c for c in block if (c.block[0], c.task) in kept]
+    block = [c for c in block if (c.block[0], c.task) in mean_tasks]
     tasks = {comparison.task for comparison in block}
     for _, part in itertools.groupby(block, key=lambda c: (c.method, c.against)):
         same = list(part)
@@ -179,24 +183,24 @@ def _p_of_mean(result: Estimate) -> float | None:
     return mean_difference.p_value_if_enough(result)
 
 
-def _row(comparison: Comparison) -> list[Any]:
+def _comparison_row(comparison: AccuracyComparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
     scenario, model, *asked = comparison.block
     estimate = comparison.estimate
     return [
         *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
         *map(
-            percent,
+            as_percent,
             (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)),
         ),
         *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
-        *map(percent, (comparison.discordance, estimate.seed_sd)),
+        *map(as_percent, (comparison.discordance, estimate.seed_sd)),
         comparison.design_effect,
-        *map(percent, (comparison.other, estimate.of_seeds, estimate.of_items)),
+        *map(as_percent, (comparison.other, estimate.of_seeds, estimate.of_items)),
         *(estimate.degrees, estimate.effective),
     ]
 
 
-def percent(share: float | None) -> float | None:
+def as_percent(share: float | None) -> float | None:
     return None if share is None else 100 * share

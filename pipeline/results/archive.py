@@ -32,6 +32,7 @@ from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings as settings_of
 from pipeline.planning import records
+from pipeline.planning.records import ListedManifest
 from pipeline.results import (
     article,
     database,
@@ -44,8 +45,8 @@ from pipeline.results import (
     tables,
     views,
 )
-from pipeline.results.record_loader import OF_THEORY, RECORDS, Listed, insert_rows, table_columns
-from pipeline.results.selection import connect_ours, query
+from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, table_columns
+from pipeline.results.selection import connect_experiment, query
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
@@ -76,13 +77,13 @@ def write_archive(results: Path, *, out: Path) -> str:
     Raises:
         InputError: a result is missing, or `out` is somebody else's.
     """
-    reads = {kind: _databases(results, kind) for kind in KINDS}
-    shown = _database_of(results / "report" / "index.manifest.json", "report", results)
+    reads = {kind: _database_by_output(results, kind) for kind in KINDS}
+    shown = _database_read_by(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
-        with connect_ours(results / f"{WHOLE}.duckdb") as connection:
-            content = {table: _table(connection, table) for table in RECORDED}
+        with connect_experiment(results / f"{WHOLE}.duckdb") as connection:
+            content = {table: _read_arrow_table(connection, table) for table in RECORDED}
         with duckdb.connect() as writer:
             for table, rows in content.items():
                 quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
@@ -90,11 +91,11 @@ def write_archive(results: Path, *, out: Path) -> str:
                 writer.execute(f"copy rows_of_table to '{quoted}' ({COMPRESSION})")
         for name in sorted(every):
             own = "experiment" if name == WHOLE else name
-            _copy(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")
+            _copy_file(results / "settings" / f"{own}.json", partial / "settings" / f"{name}.json")
         for kind, read in reads.items():
             for name in read:
                 place = Path("settings", f"{kind}s", f"{name}.json")
-                _copy(results / place, partial / place)
+                _copy_file(results / place, partial / place)
         listed: dict[str, dict[str, Any]] = {
             path.relative_to(partial).as_posix(): {
                 "bytes": path.stat().st_size,
@@ -134,7 +135,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     if os.path.lexists(inner):
         manifests.refuse_link(inner, archive)
         archive = inner
-    made = _judge(archive)
+    made = _validate_archive(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
     refuse(
@@ -150,7 +151,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
         jobs.setdefault(made["report"], [])
     for folder in ("tables", "figures", "databases", "article", "report"):
         manifests.refuse_link(out / folder, out)
-    work = functools.partial(_restore_one, archive, out)
+    work = functools.partial(_restore_database, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
     order = sorted(jobs.items(), key=lambda job: (job[0] != made["report"], job[0] != WHOLE))
     with concurrent.futures.ProcessPoolExecutor(
@@ -159,7 +160,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
         list(pool.map(work, *zip(*order, strict=True)))
     if wanted:
         parts = sorted((place, *one) for place, each in jobs.items() for one in each)
-        return "\n".join(_tell_part(out, *part) for part in parts)
+        return "\n".join(_restored_output_text(out, *part) for part in parts)
     index = out / "report" / "index.html"
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
@@ -175,14 +176,14 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _tell_part(out: Path, place: str, kind: str, name: str) -> str:
+def _restored_output_text(out: Path, place: str, kind: str, name: str) -> str:
     """Where a table or figure is, and how to ask what it was made from."""
     asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
     file = out / f"{kind}s" / f"{name}{KINDS[kind][1]}"
     return f"{file}\n  What it was made from: {program_command('pike')} {asked}"
 
 
-def _judge(archive: Path) -> dict[str, Any]:
+def _validate_archive(archive: Path) -> dict[str, Any]:
     """What an archive's manifest says, if results can be made of all that it names.
 
     Raises:
@@ -206,9 +207,11 @@ def _judge(archive: Path) -> dict[str, Any]:
     for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
         if problem := checksums.content_problem(file):
             raise InputError(problem)
-    _refuse_other_records(archive)
+    _refuse_foreign_records(archive)
     for place in sorted(places):
-        _lineage(archive, _read_settings(archive / "settings" / f"{place}.json"))
+        _archived_lineage(
+            archive, _read_experiment_settings(archive / "settings" / f"{place}.json")
+        )
     for kind, read in kinds:
         for name in read:
             own = archive / "settings" / f"{kind}s" / f"{name}.json"
@@ -218,7 +221,7 @@ def _judge(archive: Path) -> dict[str, Any]:
     return made
 
 
-def _refuse_other_records(archive: Path) -> None:
+def _refuse_foreign_records(archive: Path) -> None:
     """Stops at files that are no records of their tables.
 
     Raises:
@@ -229,7 +232,7 @@ def _refuse_other_records(archive: Path) -> None:
         for table in RECORDED:
             selected = ", ".join(table_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"
-            with _explain(place):
+            with _explain_unreadable_record(place):
                 connection.execute(
                     f"insert into {table} ({selected}) select {selected} from read_parquet(?)",
                     [glob.escape(str(place))],
@@ -241,13 +244,13 @@ def _refuse_other_records(archive: Path) -> None:
                 )
 
 
-def _read_settings(place: Path) -> experiment.Experiment:
+def _read_experiment_settings(place: Path) -> experiment.Experiment:
     """The settings of a database, with those of its runs.
 
     Raises:
         InputError: they are not whole, or a run's text is not among the corpora.
     """
-    result = experiment.read(place)
+    result = experiment.read_experiment(place)
     for run, record in result.runs.items():
         where, own = f"{place}: runs.{run}.settings", record.settings
         manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
@@ -260,7 +263,7 @@ def _read_settings(place: Path) -> experiment.Experiment:
 
 
 @contextlib.contextmanager
-def _explain(place: Path) -> Iterator[None]:
+def _explain_unreadable_record(place: Path) -> Iterator[None]:
     """Names the record that DuckDB cannot read as one.
 
     Raises:
@@ -275,13 +278,13 @@ def _explain(place: Path) -> Iterator[None]:
         ) from None
 
 
-def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
+def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
-    named = _read_settings(settings)
-    loader = functools.partial(_load, archive)
+    named = _read_experiment_settings(settings)
+    loader = functools.partial(_append_records, archive)
     taken = result_manifests.take_inputs("database", [archive / atomic_files.MANIFEST])
-    made_from = _lineage(archive, named)
+    made_from = _archived_lineage(archive, named)
     database.write_database(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
@@ -289,7 +292,9 @@ def _restore_one(archive: Path, out: Path, name: str, outputs: list[tuple[str, s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[Listed]) -> None:
+def _append_records(
+    archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[ListedManifest]
+) -> None:
     """Appends an archive's records of these manifests to the base tables, in their order."""
     runs: dict[str, list[str]] = {}
     for name, stage, _ in made:
@@ -310,19 +315,19 @@ def _load(archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[L
         connection.execute("drop table wanted")
 
 
-def _table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
+def _read_arrow_table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
     selected = ", ".join(table_columns(connection, table))
     return connection.sql(f"select {selected} from {table} order by rowid").to_arrow_table()
 
 
-def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
+def _archived_lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
     """What an experiment's records were made from, of all that the archive has.
 
     Raises:
         InputError: it lacks a manifest of a record, or what one says is not what its stage writes.
     """
     place = archive / "records" / "lineage.parquet"
-    with duckdb.connect() as connection, _explain(place):
+    with duckdb.connect() as connection, _explain_unreadable_record(place):
         every = query(
             connection,
             "select artifact::text as name, path::text as path, sha256::text as sha256, "
@@ -333,7 +338,7 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
             glob.escape(str(place)),
         )
     rows = {row["name"]: row for row in every}
-    stages = {name: stage for name, stage, _ in records.manifests_of(named.plain())}
+    stages = {name: stage for name, stage, _ in records.database_manifests(named.plain_values())}
     runs = tuple(f"checkpoint/{run}/" for run in named.runs)
     kept = {name for name in rows if name in stages or name.startswith(runs)}
     read = {one for name in kept for one in rows[name]["inputs"] or ()}
@@ -355,11 +360,11 @@ def _lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
         rows[name]["inputs"] = [n for n in rows[name]["inputs"] or () if n in kept]
         kept.add(name)
     return lineage.Lineage(
-        {n: _artifact(row, stages.get(n), place) for n, row in rows.items() if n in kept}
+        {n: _artifact_of_row(row, stages.get(n), place) for n, row in rows.items() if n in kept}
     )
 
 
-def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage.Artifact:
+def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage.Artifact:
     """A row of the lineage; of a stage's work, it is checked as the stage's manifest is."""
     where = f"{place}: {row['name']}"
     try:
@@ -379,13 +384,15 @@ def _artifact(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _databases(results: Path, kind: str) -> dict[str, str]:
+def _database_by_output(results: Path, kind: str) -> dict[str, str]:
     """The finished tables or figures, and the database that each reads."""
     places = sorted((results / f"{kind}s").glob("*.manifest.json"))
-    return {p.name.removesuffix(".manifest.json"): _database_of(p, kind, results) for p in places}
+    return {
+        p.name.removesuffix(".manifest.json"): _database_read_by(p, kind, results) for p in places
+    }
 
 
-def _database_of(manifest: Path, stage: str, results: Path) -> str:
+def _database_read_by(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
     inputs = manifests.read_manifest(manifest, stage)["inputs"]
@@ -396,7 +403,7 @@ def _database_of(manifest: Path, stage: str, results: Path) -> str:
     return found.removesuffix(".manifest.json")
 
 
-def _copy(source: Path, place: Path) -> None:
+def _copy_file(source: Path, place: Path) -> None:
     result_manifests.refuse_missing(source)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_bytes(source.read_bytes())
@@ -434,8 +441,8 @@ def write_crate(results: Path, *, out: Path) -> str:
         raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
         made = library.ROCrate()
-        _describe(made, experiment.read(settings).experiment)
-        workflow = _workflow(made)
+        _describe_crate(made, experiment.read_experiment(settings).experiment)
+        workflow = _add_workflow(made)
         given = made.add_file(settings, "experiment.json", properties={
             "name": "The configuration and the runs that it makes",
             "encodingFormat": "application/json",
@@ -445,25 +452,28 @@ def write_crate(results: Path, *, out: Path) -> str:
             for path in (results / name for name in RESULTS)
         ]
         made.root_dataset["mentions"] = made.add_action(
-            workflow, object=[given], result=result, properties=_run(results / RESULTS[0])
+            workflow,
+            object=[given],
+            result=result,
+            properties=_run_properties(results / RESULTS[0]),
         )
         made.write(partial)
         write_archive(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 
-def _describe(made: Any, name: str) -> None:
+def _describe_crate(crate: Any, name: str) -> None:
     """Name, licence and profiles of the crate."""
-    made.name = f"Results of the experiment {name}"
-    made.description = f"Language models pretrained under data-mixing methods: experiment {name}"
-    made.license = LICENCE
+    crate.name = f"Results of the experiment {name}"
+    crate.description = f"Language models pretrained under data-mixing methods: experiment {name}"
+    crate.license = LICENCE
     for address, title in PROFILES.items():
-        profile = made.add_jsonld({"@id": address, "@type": "CreativeWork", "name": title})
-        made.root_dataset.append_to("conformsTo", profile)
+        profile = crate.add_jsonld({"@id": address, "@type": "CreativeWork", "name": title})
+        crate.root_dataset.append_to("conformsTo", profile)
 
 
-def _workflow(made: Any) -> Any:
-    workflow = made.add_workflow(
+def _add_workflow(crate: Any) -> Any:
+    workflow = crate.add_workflow(
         ROOT / "workflow/Snakefile",
         "workflow/Snakefile",
         main=True,
@@ -471,14 +481,14 @@ def _workflow(made: Any) -> Any:
         properties={"name": "pike"},
     )
     workflow["license"] = LICENCE
-    workflow["hasPart"] = made.add_dataset(ROOT / "workflow", "workflow")
+    workflow["hasPart"] = crate.add_dataset(ROOT / "workflow", "workflow")
     return workflow
 
 
-def _run(database: Path) -> dict[str, Any]:
+def _run_properties(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
-    with connect_ours(database) as connection:
-        commits = {row["commit"] for row in provenance.code(connection)} - {None}
+    with connect_experiment(database) as connection:
+        commits = {row["commit"] for row in provenance.code_rows(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)
     return {"name": "The run", "endTime": ended.isoformat(timespec="seconds"), "description": code}

@@ -45,28 +45,33 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
         raise InputError(f"{foreign[0]!r} is no table or figure of the paper: name table1, figure1")
     folders = {"table": tables, "figure": figures}
     shown = [name for name in OF_PAPER if name in given]
-    read = [folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _kind(name))]
+    read = [
+        folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _output_kind(name))
+    ]
     taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.load_templates()
             .get_template("article.html")
             .render(
-                items=[_table(path) if path.suffix == ".csv" else _figure(path) for path in read],
+                items=[
+                    _article_table(path) if path.suffix == ".csv" else _article_figure(path)
+                    for path in read
+                ],
                 missing=[name for name in OF_PAPER if name not in shown],
                 # The pages of the report show a configuration's own names by these.
                 labels={},
             )
         )
         partial.write_text(text, encoding="utf-8")
-    result_manifests.write(out, taken, {"shown": shown}, [out])
+    result_manifests.write_result_manifest(out, taken, {"shown": shown}, [out])
 
 
-def _kind(name: str) -> str:
+def _output_kind(name: str) -> str:
     return name.rstrip("0123456789")
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _article_table(path: Path) -> dict[str, Any]:
     """A table, whose blocks stand beside those of the paper whose place they take."""
     result = report_parts.read_table(path)
     printed, groups = [], []
@@ -89,7 +94,7 @@ def _table(path: Path) -> dict[str, Any]:
     return {**result, "kind": "table", "groups": groups}
 
 
-def _figure(path: Path) -> dict[str, Any]:
+def _article_figure(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
     result_manifests.refuse_altered(path, "figure")
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:

@@ -55,7 +55,7 @@ def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> M
     return MeanOverScenarios(count, mean, stderr, t_quantile(0.05, count - 1) * stderr, p)
 
 
-def fill_table(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills the table; it is no view, since SQL knows no tails of Student's t.
 
     The methods of one board and model against one other method are a family of Holm's procedure.
@@ -65,11 +65,11 @@ def fill_table(connection: duckdb.DuckDBPyConnection) -> None:
         by_method = [[*rows] for _, rows in itertools.groupby(of_family, itemgetter("method"))]
         means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]
         corrected = holm_adjusted([mean.p for mean in means])
-        rows = map(_row, itertools.repeat(family), by_method, means, corrected)
+        rows = map(_board_row, itertools.repeat(family), by_method, means, corrected)
         insert_rows(connection, "boards", rows)
 
 
-def _row(
+def _board_row(
     family: tuple[str, str, str], rows: Sequence[Row], mean: MeanOverScenarios, p_holm: float | None
 ) -> list[Any]:
     board, model, against = family
@@ -103,11 +103,11 @@ def judge_hypotheses(
             | {"outcome": mean.difference, "half": mean.half, "p": mean.p}
         )
     for row, p_holm in zip(result, holm_adjusted([row["p"] for row in result]), strict=True):
-        row |= {"p_holm": p_holm, "verdict": _verdict(row, p_holm, level)}
+        row |= {"p_holm": p_holm, "verdict": _hypothesis_verdict(row, p_holm, level)}
     return result
 
 
-def _verdict(row: Row, p_holm: float | None, level: float) -> str:
+def _hypothesis_verdict(row: Row, p_holm: float | None, level: float) -> str:
     # The scenario is the unit: as many as of seeds elsewhere, and as in table_board.
     if row["scenarios"] < LEAST_SEEDS:
         return "too few scenarios"

@@ -48,7 +48,7 @@ class ClaimCell(NamedTuple):
     share: bool = False
     """Whether it is a share of pairs."""
 
-    def p(self) -> float | None:
+    def p_at_bound(self) -> float | None:
         """The level at which its interval touches its bound; None where it has no test."""
         if self.few:
             return None
@@ -59,10 +59,10 @@ class ClaimCell(NamedTuple):
         seeds, degrees = self.seeds or 1, self.degrees or MANY
         p = p_value(Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees))
         assert p is not None
-        return max(p, least_p(seeds)) if self.share else p
+        return max(p, least_p_of_share(seeds)) if self.share else p
 
 
-def fill_tables(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills both tables; they are no views, since dozens of claims ask for these rows.
 
     Each claim with seeds enough has a p-value, by Holm, and seeds that would decide it. Claims that
@@ -81,7 +81,7 @@ def fill_tables(connection: duckdb.DuckDBPyConnection) -> None:
         cells = [ClaimCell(*row[1:]) for row in group]
         wanted[claim] = deciding_seeds(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p([(cell.margin, cell.p()) for cell in cells])
+        p = claim_p([(cell.margin, cell.p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, sign_flip.holm_adjusted(list(p_of.values())), strict=True))
@@ -103,14 +103,14 @@ def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:
     outside = [cell for cell in cells if cell.margin <= 0]
     if outside:
         level = LEVEL / len(cells)
-        found = [n for cell in outside if (n := _deciding(cell, level)) is not None]
+        found = [n for cell in outside if (n := _deciding_seeds_of_cell(cell, level)) is not None]
         return min(found, default=None)
-    every = [_deciding(cell, LEVEL) for cell in cells]
+    every = [_deciding_seeds_of_cell(cell, LEVEL) for cell in cells]
     known = [n for n in every if n is not None]
     return max(known) if len(known) == len(every) else None
 
 
-def _deciding(cell: ClaimCell, level: float) -> int | None:
+def _deciding_seeds_of_cell(cell: ClaimCell, level: float) -> int | None:
     if cell.known is not None or cell.of_seeds is None or cell.seeds is None:
         return None
     of_one, items, degrees = cell.of_seeds * math.sqrt(cell.seeds), cell.of_items, cell.degrees
@@ -119,7 +119,7 @@ def _deciding(cell: ClaimCell, level: float) -> int | None:
         of_seeds = of_one / math.sqrt(seeds)
         then = Estimate(cell.margin, of_seeds, items or 0.0, seeds, degrees or MANY)
         half = half_width(then, level)
-        certain = not cell.share or least_p(seeds) < level
+        certain = not cell.share or least_p_of_share(seeds) < level
         return half is not None and half < abs(cell.margin) and certain
 
     numbers = range(LEAST_SEEDS, MOST_SEEDS + 1)
@@ -127,7 +127,7 @@ def _deciding(cell: ClaimCell, level: float) -> int | None:
     return numbers[first] if first < len(numbers) else None
 
 
-def least_p(seeds: int) -> float:
+def least_p_of_share(seeds: int) -> float:
     """The least p-value of a mean share: how often all seeds lie on one side by chance, 2 / 2^S.
 
     Where a seed moves all pairs at once its share is all or nothing: then Student's t is no guide.

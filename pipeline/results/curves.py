@@ -16,14 +16,14 @@ def loss_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
-        _panel(
+        _steps_panel(
             place,
             "validation loss (nats)",
-            _lines(part, "nll", "method", baseline=baseline, band=_several_seeds),
+            _line_series(part, "nll", "method", baseline=baseline, band=_has_several_seeds),
             references=[(t, part[0][n]) for n, t in titles.items() if part[0][n] is not None],
             y_limits=_loss_limits(part),
         )
-        for place, part in _groups(rows, "scenario", "model", "domain")
+        for place, part in _group_rows(rows, "scenario", "model", "domain")
     ]
 
 
@@ -44,20 +44,20 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
 def difference_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
     return [
-        _panel(
+        _steps_panel(
             place,
             "loss minus the baseline's",
-            _lines(part, "difference", "method", baseline=baseline),
+            _line_series(part, "difference", "method", baseline=baseline),
             references=[("", 0.0)],
             y_limits=_difference_limits(part),
         )
-        for place, part in _groups(rows, "scenario", "model", "domain")
+        for place, part in _group_rows(rows, "scenario", "model", "domain")
     ]
 
 
 def _difference_limits(part: list[Row]) -> tuple[float, float]:
     """Room for twice the median method's largest difference, less where none is as large."""
-    by_method = (rows for _, rows in _groups(part, "method"))
+    by_method = (rows for _, rows in _group_rows(part, "method"))
     largest = sorted(max(abs(row["difference"]) for row in rows) for rows in by_method)
     limit = max(2 * largest[len(largest) // 2], 1e-3)
     values = [0.0, *(row["difference"] for row in part)]
@@ -66,17 +66,17 @@ def _difference_limits(part: list[Row]) -> tuple[float, float]:
 
 def weight_panels(rows: list[Row], _: str) -> list[Panel]:
     """Sampling weights: a panel per method, a line per domain."""
-    parts = _groups(rows, "scenario", "model", "method")
+    parts = _group_rows(rows, "scenario", "model", "method")
     highest = [max(row["weight"] for row in part) for _, part in parts]
     # One scale for all panels, except those that reach (nearly) 1: they get the whole range.
     common = max((top for top in highest if top < ALL), default=1.0)
     return [
-        _panel(
+        _steps_panel(
             place,
             "weight of each batch" if part[0]["alternates"] else "sampling weight",
-            _dots(part)
+            _dot_series(part)
             if part[0]["alternates"]
-            else _lines(part, "weight", "domain", band=_with_ends),
+            else _line_series(part, "weight", "domain", band=_has_interval),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
             method=place[2],
         )
@@ -84,16 +84,16 @@ def weight_panels(rows: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def _dots(part: list[Row]) -> list[Series]:
+def _dot_series(part: list[Row]) -> list[Series]:
     """Batches of one domain each: a dot where a domain has the batch, and a gap elsewhere."""
     rows = [{**row, "weight": row["weight"] if row["weight"] > ALL else None} for row in part]
-    return [replace(line, points=True) for line in _lines(rows, "weight", "domain")]
+    return [replace(line, points=True) for line in _line_series(rows, "weight", "domain")]
 
 
 def similarity_panels(rows: list[Row], _baseline: str) -> list[Panel]:
     """Cosine, noise-corrected cosine and ratio: a row of panels per method, a line per pair."""
     # Pairs count from 0 within their scenario, so that each has its own colour.
-    for _, part in _groups(rows, "scenario"):
+    for _, part in _group_rows(rows, "scenario"):
         order = {p: i for i, p in enumerate(sorted({row["pair_position"] for row in part}))}
         for row in part:
             row["pair_position"] = order[row["pair_position"]]
@@ -103,8 +103,10 @@ def similarity_panels(rows: list[Row], _baseline: str) -> list[Panel]:
         ("ratio", "ratio", 0.525),
     )
     return [
-        _column(group, column, label, "pair", references=[("", 0.0)], y_limits=(-limit, limit))
-        for group in _groups(rows, "scenario", "model", "method")
+        _column_panel(
+            group, column, label, "pair", references=[("", 0.0)], y_limits=(-limit, limit)
+        )
+        for group in _group_rows(rows, "scenario", "model", "method")
         for column, label, limit in columns
     ]
 
@@ -117,19 +119,19 @@ def gradient_panels(rows: list[Row], _: str) -> list[Panel]:
         "noise_scale": "noise scale (rows)",
     }
     return [
-        _column(group, column, label, "domain", scale="log")
-        for group in _groups(rows, "scenario", "model", "method")
+        _column_panel(group, column, label, "domain", scale="log")
+        for group in _group_rows(rows, "scenario", "model", "method")
         for column, label in columns.items()
     ]
 
 
-def _column(
+def _column_panel(
     group: tuple[tuple[Any, ...], list[Row]], column: str, label: str, key: str, **how: Any
 ) -> Panel:
     """The panel of one column in a method's row of panels."""
     (scenario, model, method), part = group
-    lines = _lines(part, column, key, positive=how.get("scale") == "log")
-    panel = _panel((scenario, model, method), label, lines, method=method, **how)
+    lines = _line_series(part, column, key, positive=how.get("scale") == "log")
+    panel = _steps_panel((scenario, model, method), label, lines, method=method, **how)
     return replace(panel, name=f"{panel.name}--{column}")
 
 
@@ -137,30 +139,32 @@ def document_length_panels(rows: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [
-        Panel(slug(name), name, "", "documents", label, "share of documents", _shares(part))
-        for (name,), part in _groups(rows, "scenario")
+        Panel(
+            slug(name), name, "", "documents", label, "share of documents", _zero_ended_series(part)
+        )
+        for (name,), part in _group_rows(rows, "scenario")
     ]
 
 
-def _shares(part: list[Row]) -> list[Series]:
+def _zero_ended_series(part: list[Row]) -> list[Series]:
     """Lines that begin and end at nothing: powers that no document of a domain has are zero."""
     powers = range(min(r["power"] for r in part) - 1, max(r["power"] for r in part) + 2)
     lines = []
-    for (domain, position), rows in _groups(part, "domain", "domain_position"):
+    for (domain, position), rows in _group_rows(part, "domain", "domain_position"):
         share = {row["power"]: row["share"] for row in rows}
         y = [share.get(power, 0.0) for power in powers]
         lines.append(Series(key=domain, position=position, x=list(powers), y=y))
     return lines
 
 
-def declared_panels(rows: list[Row], _: str) -> list[Panel]:
+def panels_laid_out_by_view(rows: list[Row], _: str) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
     Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a
     lower limit alone leaves the upper one to the highest value.
     """
     panels = []
-    for (scenario, model, name), part in _groups(rows, "scenario", "model", "panel"):
+    for (scenario, model, name), part in _group_rows(rows, "scenario", "model", "panel"):
         first, limits = part[0], None
         if (bottom := first.get("bottom")) is not None:
             top = first.get("top")
@@ -174,7 +178,7 @@ def declared_panels(rows: list[Row], _: str) -> list[Panel]:
                 first["title"],
                 first["x_label"],
                 first["y_label"],
-                series=_lines(part, "value", "key", band=_with_ends),
+                series=_line_series(part, "value", "key", band=_has_interval),
                 references=[] if height is None else [(first["reference_label"], height)],
                 y_limits=limits,
             )
@@ -186,8 +190,8 @@ def example_panels(rows: list[Row], _: str) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
     if not rows:
         return []
-    loss = _lines(rows, "loss", "mixture", band=_with_ends)
-    share = _lines(rows, "share", "mixture")
+    loss = _line_series(rows, "loss", "mixture", band=_has_interval)
+    share = _line_series(rows, "share", "mixture")
     title = "share of task 1"
     return [
         Panel("loss", "", "", "expected loss", STEP, "expected loss", loss, scale="log"),
@@ -195,7 +199,7 @@ def example_panels(rows: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def _groups(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
+def _group_rows(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
     """Rows by the values of the columns; groups and rows keep the order of the view."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -203,15 +207,17 @@ def _groups(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...], l
     return list(groups.items())
 
 
-def _panel(place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any) -> Panel:
+def _steps_panel(
+    place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any
+) -> Panel:
     """A panel over steps."""
     scenario, model, title = place
     name = f"{scenario}--{model}--{slug(title)}"
     return Panel(name, scenario, model, title, STEP, y_label, series, **how)
 
 
-def _lines(
-    part: list[Row],
+def _line_series(
+    rows: list[Row],
     column: str,
     key: str,
     *,
@@ -229,7 +235,7 @@ def _lines(
         return value if is_finite(value) and (value > 0 or not positive) else None
 
     lines = []
-    for (name, position), points in _groups(part, key, f"{key}_position"):
+    for (name, position), points in _group_rows(rows, key, f"{key}_position"):
         if baseline is not None:
             position = -1 if name == baseline else position - 1
         x, y = [row["step"] for row in points], [drawable(row[column]) for row in points]
@@ -239,9 +245,9 @@ def _lines(
     return lines
 
 
-def _several_seeds(points: list[Row]) -> bool:
+def _has_several_seeds(points: list[Row]) -> bool:
     return any(row["seeds"] > 1 for row in points)
 
 
-def _with_ends(points: list[Row]) -> bool:
+def _has_interval(points: list[Row]) -> bool:
     return points[0].get("low") is not None

@@ -14,6 +14,7 @@ from pike_mixing.rules.pike import PiKE
 from pipeline import errors
 from pipeline.planning import output_root, paper_roles, records
 from pipeline.planning.configuration import Paper
+from pipeline.planning.records import ListedManifest
 from pipeline.results import (
     accuracy_tests,
     board_tests,
@@ -24,16 +25,16 @@ from pipeline.results import (
     speedups,
     views,
 )
-from pipeline.results.experiment import Experiment, read
-from pipeline.results.inputs_of_tests import Measured
-from pipeline.results.record_loader import RECORDS, Listed, insert_rows, load_records
+from pipeline.results.experiment import Experiment, read_experiment
+from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.record_loader import RECORDS, insert_rows, load_records
 from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
-Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[Listed]], None]
+Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[ListedManifest]], None]
 """Appends the records of these manifests, from folders of runs or from an archive."""
 
 
@@ -44,8 +45,8 @@ def build_database(settings: Path, out: Path) -> None:
         InputError: a record or manifest is missing, truncated or altered; the message names it
             and says what to run.
     """
-    experiment = read(settings)
-    places = (Path(place) for _, _, place in records.manifests_of(experiment.plain()))
+    experiment = read_experiment(settings)
+    places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
     taken = result_manifests.take_inputs("database", places)
     result = lineage.read_lineage(experiment)
     loader = functools.partial(load_records, result.manifests)
@@ -73,23 +74,25 @@ def write_database(
     Raises:
         InputError: a record or manifest is missing, truncated or altered.
     """
-    output_root.refuse_path(out)
+    output_root.refuse_unopenable_path(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
             with duckdb.connect(str(partial)) as connection:
-                _fill(connection, experiment, result, loader)
+                _fill_tables(connection, experiment, result, loader)
             # Of the database that is replaced: to this one its changes do not belong.
             write_ahead_log(out).unlink(missing_ok=True)
     # A commit that the disk does not take is an error of the transaction.
     except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException) as error:
         first = str(error).splitlines()[0]
         errors.refuse_shortage(error)
-        raise InputError(f"{out} cannot be written ({first}): {errors.remedy(error)}") from error
-    settings_of_it = records.database_settings(experiment.plain())
-    result_manifests.write(out, taken, settings_of_it, [out])
+        raise InputError(
+            f"{out} cannot be written ({first}): {errors.write_error_remedy(error)}"
+        ) from error
+    settings_of_it = records.database_settings(experiment.plain_values())
+    result_manifests.write_result_manifest(out, taken, settings_of_it, [out])
 
 
-def _fill(
+def _fill_tables(
     connection: duckdb.DuckDBPyConnection,
     experiment: Experiment,
     result: lineage.Lineage,
@@ -98,24 +101,25 @@ def _fill(
     """Fills the base tables of an empty database, and adds the views."""
     views.create_schema(connection)
     connection.execute("begin")
-    _names(connection, experiment)
-    _corpora(connection, result)
-    fill_paper(connection, experiment.config)
-    _runs(connection, experiment, result)
-    _lineage(connection, result)
+    _insert_names(connection, experiment)
+    _insert_corpora(connection, result)
+    fill_paper_tables(connection, experiment.config)
+    _insert_runs(connection, experiment, result)
+    _insert_lineage(connection, result)
     loader(
-        connection, [one for one in records.manifests_of(experiment.plain()) if one[1] in RECORDS]
+        connection,
+        [one for one in records.database_manifests(experiment.plain_values()) if one[1] in RECORDS],
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
     derived = views.create_views(connection, *map(views.view_of, wanted))
-    measured = Measured(connection)
+    measured = MeasuredResults(connection)
     fills: dict[str, Callable[[], None]] = {
-        "accuracy_tests": lambda: accuracy_tests.fill_table(measured),
-        "loss_tests": lambda: loss_tests.fill_table(measured),
-        "speedups": lambda: speedups.fill_table(measured),
-        "claim_tests": lambda: claim_tests.fill_tables(connection),
-        "boards": lambda: board_tests.fill_table(connection),
+        "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
+        "loss_tests": lambda: loss_tests.fill_loss_tests(measured),
+        "speedups": lambda: speedups.fill_speedups(measured),
+        "claim_tests": lambda: claim_tests.fill_claim_tests(connection),
+        "boards": lambda: board_tests.fill_boards(connection),
     }
     for table, fill in fills.items():
         if table in derived or (table == "claim_tests" and "pairs" in derived):
@@ -124,7 +128,7 @@ def _fill(
     connection.execute("commit")
 
 
-def _defaults() -> Iterator[list[str]]:
+def _default_rows() -> Iterator[list[str]]:
     """What holds where settings are silent: of the training recipe, the rule pike, `paper`."""
     for kind, owner in (("training", Training), ("pike", PiKE), ("paper", Paper)):
         values = {field.name: field.default for field in dataclasses.fields(owner)}
@@ -132,7 +136,7 @@ def _defaults() -> Iterator[list[str]]:
         yield [kind, atomic_files.canonical_json(given)]
 
 
-def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     name, compared = experiment.experiment, [experiment.baseline, experiment.oracle]
     insert_rows(
         connection,
@@ -148,20 +152,20 @@ def _names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> Non
             domain
             for run in experiment.runs.values()
             if run.settings["scenario"] == scenario
-            for domain in _texts(run.settings["domains"])
+            for domain in _as_texts(run.settings["domains"])
         )
-        target = experiment.target(scenario)
+        target = experiment.target_weights(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
         insert_rows(connection, "domains", rows)
 
 
-def _texts(value: object) -> list[str]:
+def _as_texts(value: object) -> list[str]:
     if not isinstance(value, list | tuple):
         raise InputError(f"run settings: domains is {value!r}, not a list of names")
     return [str(item) for item in value]
 
 
-def _runs(
+def _insert_runs(
     connection: duckdb.DuckDBPyConnection, experiment: Experiment, recorded: lineage.Lineage
 ) -> None:
     columns = [name for name, *_ in connection.execute("describe runs").fetchall()]
@@ -215,7 +219,7 @@ def _facts_of_planned(
     }
 
 
-def _corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
+def _insert_corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
     of_corpus = ("uniform_nats", "unigram_nats", "floor_nats", "revision", "licence", "fingerprint")
     of_split = ("characters", "unknown_tokens", "pieces", "entropy_nats")
     for name, made in recorded.artifacts.items():
@@ -232,7 +236,7 @@ def _corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -
             insert_rows(connection, "document_lengths", rows)
 
 
-def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
+def fill_paper_tables(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
     """Fills the tables of what the paper says, which names play its, and what holds by default."""
     printed = {"numbers": "value", "statements": "value", "claims": "published"}
     others = ("names", "setup", "items", "contradictions", "errata", "patterns")
@@ -246,11 +250,11 @@ def fill_paper(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any])
             f"insert into {table} "
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
-    insert_rows(connection, "published_names", map(list, paper_roles.names_with_roles(config)))
-    insert_rows(connection, "defaults", _defaults())
+    insert_rows(connection, "published_names", map(list, paper_roles.paper_roles_of(config)))
+    insert_rows(connection, "defaults", _default_rows())
 
 
-def _lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
+def _insert_lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
     rows = []
     for _, made in sorted(recorded.artifacts.items()):
         texts = {

@@ -26,7 +26,13 @@ from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.results import display, labels
-from pipeline.results.selection import Row, announce, find_database, open_ours, query
+from pipeline.results.selection import (
+    Row,
+    find_database,
+    log_database_used,
+    open_current_version,
+    query,
+)
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -46,19 +52,19 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def remedy_lines(rows: list[Row], read: int) -> Iterator[Row]:
+def remedy_rows(rows: list[Row], read_tokens: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
-    The rows are a place's methods, each with its `verdict`, the lowest loss first; `read` counts
-    the validation text's tokens.
+    The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
+    counts the validation text's tokens.
     """
     for row in rows:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
             return
-        yield _remedy(row, rows, read)
+        yield _remedy_row(row, rows, read_tokens)
 
 
-def _remedy(row: Row, rows: list[Row], read: int) -> Row:
+def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     """What would settle whether a difference as large as the measured one is there.
 
     The error from documents falls with the root of their number, that from seeds with the root of
@@ -82,32 +88,44 @@ def _remedy(row: Row, rows: list[Row], read: int) -> Row:
             "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
-    seeds = _seeds(row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level))
+    seeds = _first_sufficient_seeds(
+        row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level)
+    )
     factor = wanted_item_factor(size, sd, row["seeds"], error, level)
     ways = [] if seeds is None else [count_of(seeds - row["seeds"], "more seed")]
     if factor is not None:
-        ways.append(_more_text(factor, read))
+        ways.append(_more_text_words(factor, read_tokens))
     if not ways:
-        alone = _seeds(LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level))
+        alone = _first_sufficient_seeds(
+            LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level)
+        )
         if alone is None:
             ways.append(f"more than {MOST_SEEDS} seeds")
         else:
             seeds = max(2 * alone, row["seeds"])
             factor = wanted_item_factor(size, sd, seeds, error, level)
-            told = "much more validation text" if factor is None else _more_text(factor, read)
+            told = (
+                "much more validation text"
+                if factor is None
+                else _more_text_words(factor, read_tokens)
+            )
             ways.append(f"{count_of(seeds - row['seeds'], 'more seed')} and {told}")
-    tokens = None if factor is None or not read else round(factor * read)
+    tokens = None if factor is None or not read_tokens else round(factor * read_tokens)
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
 
-def _seeds(least: int, probability: Callable[[int], float]) -> int | None:
+def _first_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
     """The first number of seeds that finds the difference often enough, if `MOST_SEEDS` do."""
     wanted = range(least, MOST_SEEDS + 1)
     return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
 
 
-def _more_text(factor: float, read: int) -> str:
-    more = f" ({labels.format_amount(round((factor - 1) * read))} more tokens)" if read else ""
+def _more_text_words(factor: float, read_tokens: int) -> str:
+    more = (
+        f" ({labels.format_amount(round((factor - 1) * read_tokens))} more tokens)"
+        if read_tokens
+        else ""
+    )
     return f"{factor:.1f} times the validation text{more}"
 
 
@@ -143,11 +161,11 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     result = []
     for (scenario, model), every in read_differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
-        _judge(rows, named)
+        _add_verdicts(rows, named)
         better = [row for row in rows if row["verdict"] == "better"]
         decided = bool(better) and -better[0]["nll_difference"] >= LITTLE
         chosen = better[0]["method"] if decided else baseline
-        facts = _run(connection, scenario, model, chosen)
+        facts = _settings_of_method(connection, scenario, model, chosen)
         values = about.get(scenario, {})
         place = {
             "scenario": scenario,
@@ -164,13 +182,13 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "decided": decided,
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
-            "open": [*remedy_lines(rows, validation_tokens(connection, scenario, model))],
+            "open": [*remedy_rows(rows, validation_tokens(connection, scenario, model))],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
-                *_warnings(connection, facts["tokenizer"], scenario),
+                *_small_validation_warnings(connection, facts["tokenizer"], scenario),
                 *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
             ],
-        } | _shares(connection, (scenario, model), chosen, baseline, facts["settings"])
+        } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
     return result
 
@@ -191,7 +209,7 @@ def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, s
     return places
 
 
-def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
+def _add_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
     """Adds to each row its label and what it shows."""
     for row in rows:
         row["label"] = named[row["method"]]
@@ -211,7 +229,7 @@ def _judge(rows: list[Row], named: Mapping[str, str]) -> None:
         )
 
 
-def _run(
+def _settings_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""
@@ -247,7 +265,7 @@ def _drawn_shares(
     return {row["domain"]: row["share"] for row in result}
 
 
-def _shares(
+def _share_facts(
     connection: duckdb.DuckDBPyConnection,
     place: tuple[str, str],
     method: str,
@@ -294,7 +312,9 @@ def _shares(
     return result | {"shares": shares}
 
 
-def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str) -> list[str]:
+def _small_validation_warnings(
+    connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str
+) -> list[str]:
     """In a sentence the domains whose validation text packing found to be too little."""
     small = query(
         connection,
@@ -309,7 +329,7 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
     )
     if not small:
         return []
-    named = ", ".join(f"{row['domain']} ({_evenness(row)})" for row in small[:MOST_NAMED])
+    named = ", ".join(f"{row['domain']} ({_evenness_words(row)})" for row in small[:MOST_NAMED])
     if more := small[MOST_NAMED:]:
         named += f" and {len(more)} more"
     return [
@@ -319,47 +339,51 @@ def _warnings(connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: s
     ]
 
 
-def _evenness(row: Row) -> str:
+def _evenness_words(row: Row) -> str:
     documents = count_of(row["documents"], "document")
     return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
-def decision_sentences(place: Row) -> Iterator[str]:
+def decision_sentences(decision: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
-    against = place["against"]
-    compared = f"{count_of(place['tested'], 'method')} with {count_of(LEAST_SEEDS, 'seed')} or more"
-    best = next((row for row in place["rows"] if row["verdict"] == "better"), None)
-    if not place["decided"]:
+    against = decision["against"]
+    compared = (
+        f"{count_of(decision['tested'], 'method')} with {count_of(LEAST_SEEDS, 'seed')} or more"
+    )
+    best = next((row for row in decision["rows"] if row["verdict"] == "better"), None)
+    if not decision["decided"]:
         yield (
-            f"Keep equal shares ({against})." if place["baseline"] == "mix" else f"Keep {against}."
+            f"Keep equal shares ({against})."
+            if decision["baseline"] == "mix"
+            else f"Keep {against}."
         )
     else:
-        what = f"the shares of {place['label']}" if place["fixed"] else place["label"]
-        yield f"Train on the target itself: {what}." if place["is_target"] else f"Use {what}."
+        what = f"the shares of {decision['label']}" if decision["fixed"] else decision["label"]
+        yield f"Train on the target itself: {what}." if decision["is_target"] else f"Use {what}."
     if best is not None:
         yield (
             f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "
             f"token below that of {against} (95% interval {-best['nll_high']:.3f} to "
-            f"{-best['nll_low']:.3f}, {count_of(best['seeds'], 'seed')}; p {_p(best['p_holm'])}, "
-            f"corrected for {compared})."
+            f"{-best['nll_low']:.3f}, {count_of(best['seeds'], 'seed')}; p "
+            f"{_p_text(best['p_holm'])}, corrected for {compared})."
         )
-        if not place["decided"]:
+        if not decision["decided"]:
             yield f"Less than {LITTLE} nats is too little to change for."
-        if place["also_better"]:
-            also = ", ".join(place["also_better"])
+        if decision["also_better"]:
+            also = ", ".join(decision["also_better"])
             yield f"Also shown to be better than {against}: {also}. Which is best was not tested."
     else:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
-            if place["tested"]
+            if decision["tested"]
             else f"A domain's validation text is worth fewer than {LEAST_DOCUMENTS} documents of "
             "equal size: these runs cannot say which method is better."
-            if any(row["effective"] < LEAST_DOCUMENTS for row in place["rows"])
+            if any(row["effective"] < LEAST_DOCUMENTS for row in decision["rows"])
             else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )
     yield (
-        f"This was measured with models of {place['size']} after {place['tokens']}. It may be "
-        "different for larger models or longer training: these runs cannot say."
+        f"This was measured with models of {decision['size']} after {decision['tokens']}. It may "
+        "be different for larger models or longer training: these runs cannot say."
     )
 
 
@@ -369,7 +393,7 @@ def difference_text(row: Row, signs: str = "") -> str:
     return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_of(row['seeds'], 'seed')})"
 
 
-def _p(value: float) -> str:
+def _p_text(value: float) -> str:
     return "< 0.001" if value < 0.001 else f"= {value:.3f}"
 
 
@@ -396,8 +420,8 @@ def advise(
         InputError: nothing was compared there, or the database is another version's.
     """
     database = find_database(database)
-    with open_ours(database) as connection:
-        announce(connection, database)
+    with open_current_version(database) as connection:
+        log_database_used(connection, database)
         every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
@@ -416,74 +440,76 @@ def advise(
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.render(format, every, lambda: gap.join(parts))
-    return snippets(_only(every, f"--format {format}"))[format]
+    return copyable_snippets(_only_decision(every, f"--format {format}"))[format]
 
 
-def _only(places: list[Row], option: str) -> Row:
-    if len(places) > 1:
-        names = ", ".join(f"{p['scenario']} {p['model']}" for p in places)
+def _only_decision(decisions: list[Row], option: str) -> Row:
+    if len(decisions) > 1:
+        names = ", ".join(f"{p['scenario']} {p['model']}" for p in decisions)
         raise InputError(f"{option} is for one decision, here are several: give --scenario and "
                          f"--model of {names}")  # fmt: skip
-    return places[0]
+    return decisions[0]
 
 
-def decision_line(place: Row) -> str:
+def decision_line(decision: Row) -> str:
     """A decision in one line, with the difference of what it advises."""
-    (row,) = [row for row in place["rows"] if row["method"] == place["chosen"]] or [None]
-    loss = f" Loss minus that of {place['against']}: {difference_text(row)}." if row else ""
-    none = "" if row else f" {place['text'][1]}"
-    return f"{place['scenario']} / {place['model']}: {place['text'][0]}{loss}{none}"
+    (row,) = [row for row in decision["rows"] if row["method"] == decision["chosen"]] or [None]
+    loss = f" Loss minus that of {decision['against']}: {difference_text(row)}." if row else ""
+    none = "" if row else f" {decision['text'][1]}"
+    return f"{decision['scenario']} / {decision['model']}: {decision['text'][0]}{loss}{none}"
 
 
-def decision_text(place: Row) -> str:
+def decision_text(decision: Row) -> str:
     """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
-    lines = [f"{place['scenario']} / {place['model']}: {place['title']}, {place['size']}"]
-    lines += [f"  {sentence}" for sentence in place["text"]]
-    told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in place["shares"].items())
-    lines.append(f"  {'Shares' if place['fixed'] else 'Shares that it drew'}: {told}")
+    lines = [
+        f"{decision['scenario']} / {decision['model']}: {decision['title']}, {decision['size']}"
+    ]
+    lines += [f"  {sentence}" for sentence in decision["text"]]
+    told = ", ".join(f"{domain} {100 * share:.2f}%" for domain, share in decision["shares"].items())
+    lines.append(f"  {'Shares' if decision['fixed'] else 'Shares that it drew'}: {told}")
     lines.append(
-        f"  Loss minus that of {place['against']}, nats per token (95% interval of each alone): "
+        f"  Loss minus that of {decision['against']}, nats per token (95% interval of each alone): "
         "verdict after Holm's correction"
     )
     lines += [
         f"    {row['label']} {difference_text(row)}: {row['verdict']}; lower in "
         f"{row['seeds_better']} of {row['seeds']}"
-        for row in place["rows"][:MOST_LINES]
+        for row in decision["rows"][:MOST_LINES]
     ]
-    if more := place["rows"][MOST_LINES:]:
+    if more := decision["rows"][MOST_LINES:]:
         lines.append(f"    {count_of(len(more), 'method')} with a higher loss: the report has all")
     lines += [
         f"  Open: {row['label']} ({row['difference']:+.3f}); to settle it: {row['text']}"
-        for row in place["open"][:3]
+        for row in decision["open"][:3]
     ]
-    lines += [f"  Warning: {warning}" for warning in place["warnings"]]
+    lines += [f"  Warning: {warning}" for warning in decision["warnings"]]
     return "\n".join(lines)
 
 
-def snippets(place: Row) -> dict[str, str]:
+def copyable_snippets(decision: Row) -> dict[str, str]:
     """Lines to copy: a configuration's, Python's, and those of `datasets.interleave_datasets`."""
-    rule, settings = place["rule"]["rule"], {**place["rule"]}
+    rule, settings = decision["rule"]["rule"], {**decision["rule"]}
     del settings["rule"]
     arguments = "".join(f", {name}={value!r}" for name, value in settings.items())
     # `interleave_datasets` refuses a set that it never draws from, or seeks its end for ever.
-    shares = {domain: share for domain, share in place["shares"].items() if share}
-    note = "" if place["fixed"] else "  # drawn on average; as fixed shares they were not tried"
+    shares = {domain: share for domain, share in decision["shares"].items() if share}
+    note = "" if decision["fixed"] else "  # drawn on average; as fixed shares they were not tried"
     interleave = (
         "# parts: by domain, rows that are packed to one length, as the shares are of tokens\n"
         f"shares = {shares!r}{note}\n"
         "mixed = interleave_datasets([parts[name] for name in shares],\n"
         "    probabilities=list(shares.values()), stopping_strategy='all_exhausted', seed=0)"
-        if place["own_shares"]
-        else f"# {place['label']} drew the shares of {place['against']}, so no mixture does what "
-        "it does:\n# take the rule (python, yaml)."
+        if decision["own_shares"]
+        else f"# {decision['label']} drew the shares of {decision['against']}, so no mixture does "
+        "what it does:\n# take the rule (python, yaml)."
     )
     return {
-        "yaml": f"methods:\n  {NAME}: {_line(place['rule'])}",
+        "yaml": f"methods:\n  {NAME}: {_one_line_yaml(decision['rule'])}",
         "python": f"from pike_mixing import make\n\nmethod = make({rule!r}{arguments})",
         "interleave": interleave,
     }
 
 
-def _line(values: Any) -> str:
+def _one_line_yaml(values: Any) -> str:
     """YAML in one line."""
     return yaml.safe_dump(values, default_flow_style=True, width=10_000, sort_keys=False).strip()

@@ -83,7 +83,7 @@ def explained_marks(section: str, marks: Collection[str]) -> set[str]:
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
 
-def counted_notes(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
+def notes_with_counts(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
     """The same, each with the rows that have the mark, and in how many of how many runs."""
     rows = {
         mark: [f"{row}: {marks[mark]} runs." for row, marks in marked.items() if mark in marks]
@@ -122,14 +122,14 @@ def escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def read_doubts(connection: duckdb.DuckDBPyConnection, where: str) -> Doubts:
+def read_doubts(connection: duckdb.DuckDBPyConnection, place: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
 
     Raises:
         InputError: the database is of an earlier version.
     """
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in selection.rows(connection, "doubtful_runs", {}, where):
+    for row in selection.select_rows(connection, "doubtful_runs", {}, place):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count
@@ -233,7 +233,7 @@ class Panel:
     """The method that the panel is of, if it is of one; its label is the title."""
 
     @property
-    def place(self) -> tuple[str, str]:
+    def scenario_and_model(self) -> tuple[str, str]:
         """Scenario and model."""
         return self.scenario, self.model
 

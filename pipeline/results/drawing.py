@@ -108,7 +108,7 @@ def hidden_lines(panel: Panel) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups if len(group) > 1]
 
 
-def _notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
+def _overlap_notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
     """Sentences on lines that lie on each other, and on points beside lines."""
     groups = [keys for panel in panels for keys in hidden_lines(panel)]
     most = max(map(len, groups), default=0)
@@ -125,7 +125,7 @@ def _notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
     ]
 
 
-def draw(
+def draw_figure(
     name: str,
     panels: Sequence[Panel],
     columns: int,
@@ -151,12 +151,12 @@ def draw(
         as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
-    cells = _cells(panels, columns)
+    cells = _panel_cells(panels, columns)
     lines = max(1, len(cells) // columns)
     every = [s for panel in panels for s in panel.series]
     styles = {s.key: line_style(s.position, s.palette or palette) for s in every}
     labelled = {key: (labels or {}).get(key, key) for key in styles}
-    note = " ".join(filter(None, [note, *_notes(panels, labelled)]))
+    note = " ".join(filter(None, [note, *_overlap_notes(panels, labelled)]))
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)
@@ -168,7 +168,7 @@ def draw(
         # At 72 dots per inch the canvas has the units of the SVG.
         figure = Figure(figsize=size, dpi=72)
         handles = [
-            Line2D([], [], color=c, label=labelled[key], **_entry(key, d, every))
+            Line2D([], [], color=c, label=labelled[key], **_legend_style(key, d, every))
             for key, (c, d) in styles.items()
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
@@ -177,13 +177,13 @@ def draw(
         figure.text(
             RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
         )
-        grid, places = _grid(figure, lines, columns, foot), []
+        grid, places = _panel_grid(figure, lines, columns, foot), []
         for i, panel in enumerate(cells):
             if panel is not None:
                 axes = figure.add_subplot(grid[i])
-                _fill(axes, panel, f"{name}--{panel.name}", palette)
-                places.append(_place(axes, 72 * size[1]))
-        _save(figure, out)
+                _draw_panel(axes, panel, f"{name}--{panel.name}", palette)
+                places.append(_panel_geometry(axes, 72 * size[1]))
+        _save_figure(figure, out)
     dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
         "note": note,
@@ -192,13 +192,13 @@ def draw(
             for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
         ],
         "panels": [
-            {"id": f"{name}--{panel.name}", **_numbers(panel, name), **place}
+            {"id": f"{name}--{panel.name}", **_panel_data(panel, name), **place}
             for panel, place in zip(panels, places, strict=True)
         ],
     }
 
 
-def _entry(key: str, dashes: Any, every: Sequence[Series]) -> dict[str, Any]:
+def _legend_style(key: str, dashes: Any, every: Sequence[Series]) -> dict[str, Any]:
     """How the legend shows a key: its marker, if it has one; no line where it is points alone."""
     own = [series for series in every if series.key == key]
     marked = any(_is_marked(series) for series in own)
@@ -215,7 +215,7 @@ def _marker(series: Series) -> str:
     return MARKERS[(series.position + 1) % len(MARKERS)]
 
 
-def _grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
+def _panel_grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
     """Places of the panels' axes, all of one size, above a foot of so many inches."""
     width, height = figure.get_size_inches()
     return figure.add_gridspec(
@@ -225,18 +225,20 @@ def _grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
     )  # fmt: skip
 
 
-def _cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
+def _panel_cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
     """The grid, row by row: scenarios and models with several panels begin rows of their own.
 
     Titles name the scenario or the model where there are several.
     """
-    several = [len(set(names)) > 1 for names in zip(*(p.place for p in panels), strict=True)]
-    own_rows = len(panels) > len({panel.place for panel in panels})
+    several = [
+        len(set(names)) > 1 for names in zip(*(p.scenario_and_model for p in panels), strict=True)
+    ]
+    own_rows = len(panels) > len({panel.scenario_and_model for panel in panels})
     cells: list[Panel | None] = []
     for before, panel in zip([None, *panels], panels, strict=False):
-        if own_rows and before and before.place != panel.place:
+        if own_rows and before and before.scenario_and_model != panel.scenario_and_model:
             cells += [None] * (-len(cells) % columns)
-        names = itertools.compress(panel.place, several)
+        names = itertools.compress(panel.scenario_and_model, several)
         before_title = [name for name in names if not panel.title.startswith(f"{name}: ")]
         cells.append(replace(panel, title=": ".join([*before_title, panel.title])))
     return cells + [None] * (-len(cells) % columns)
@@ -254,16 +256,16 @@ def _reference_labels(panel: Panel) -> list[tuple[str, float]]:
     return labels
 
 
-def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
+def _draw_panel(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
     axes.set_gid(gid)
     axes.set_title(panel.title, fontsize=min(10.0, 10.0 * LONGEST_TITLE / len(panel.title)))
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.scale == "log":
-        _log_scale(axes, panel)
+        _set_log_scale(axes, panel)
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
-    _references(axes, panel, gid)
+    _draw_reference_lines(axes, panel, gid)
     below = {key for keys in hidden_lines(panel) for key in keys[:-1]}
     long = [x for series in panel.series if len(series.x) > 1 for x in series.x]
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
@@ -273,7 +275,7 @@ def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
         # Methods without a curve stand side by side: where it ends, they would hide each other.
         moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
         shown = replace(series, x=[x + moved for x in series.x])
-        _line(axes, shown, f"{gid}--{slug(series.key)}", how, wide=series.key in below)
+        _draw_series(axes, shown, f"{gid}--{slug(series.key)}", how, wide=series.key in below)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
     elif panel.references:
@@ -283,7 +285,7 @@ def _fill(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
         axes.set_ylim(top=max(top, labelled))
 
 
-def _references(axes: Axes, panel: Panel, gid: str) -> None:
+def _draw_reference_lines(axes: Axes, panel: Panel, gid: str) -> None:
     """Dashed horizontal lines and their labels."""
     for i, (_, height) in enumerate(panel.references):
         axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
@@ -308,7 +310,7 @@ def _references(axes: Axes, panel: Panel, gid: str) -> None:
         )
 
 
-def _line(
+def _draw_series(
     axes: Axes, series: Series, gid: str, how: tuple[str, Any], *, wide: bool = False
 ) -> None:
     """One line, with its sign and its band; a `wide` one is seen under another that lies on it."""
@@ -331,7 +333,7 @@ def _line(
             axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, gid=f"{gid}--range")
 
 
-def _log_scale(axes: Axes, panel: Panel) -> None:
+def _set_log_scale(axes: Axes, panel: Panel) -> None:
     """A log scale with plain numbers; a linear one within a decade, where ticks would be few."""
     values = [v for series in panel.series for v in series.y if v is not None and v > 0]
     if values and max(values) >= 10 * min(values):
@@ -342,7 +344,7 @@ def _log_scale(axes: Axes, panel: Panel) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _place(axes: Axes, height: float) -> dict[str, Any]:
+def _panel_geometry(axes: Axes, height: float) -> dict[str, Any]:
     """Where a panel, its axes and its data lie; in the SVG's units, y downwards."""
     inner = axes.get_window_extent()
     edges = (inner.x0, height - inner.y1, inner.x1, height - inner.y0)
@@ -356,7 +358,7 @@ def _place(axes: Axes, height: float) -> dict[str, Any]:
     }
 
 
-def _numbers(panel: Panel, name: str) -> dict[str, Any]:
+def _panel_data(panel: Panel, name: str) -> dict[str, Any]:
     """The panel as the page needs it: numbers of five digits, lines with their ids."""
     plain = {
         n: getattr(panel, n) for n in ("scenario", "model", "title", "method", "x_label", "y_label")
@@ -364,21 +366,23 @@ def _numbers(panel: Panel, name: str) -> dict[str, Any]:
     lines = [
         {"id": f"{name}--{panel.name}--{slug(series.key)}", "key": series.key, "sign": series.sign}
         | {
-            n: None if (values := getattr(series, n)) is None else list(map(_short, values))
+            n: None
+            if (values := getattr(series, n)) is None
+            else list(map(_round_to_five_digits, values))
             for n in ("x", "y", "low", "high")
         }
         for series in panel.series
     ]
-    references = [[label, _short(height)] for label, height in panel.references]
+    references = [[label, _round_to_five_digits(height)] for label, height in panel.references]
     return plain | {"references": references, "series": lines}
 
 
-def _short(value: float | None) -> float | None:
+def _round_to_five_digits(value: float | None) -> float | None:
     """Five significant digits; JSON has no NaN."""
     return float(f"{value:.5g}") if is_finite(value) else None
 
 
-def _save(figure: Figure, out: Path) -> None:
+def _save_figure(figure: Figure, out: Path) -> None:
     for suffix, facts, options in (
         (".svg", {"Date": None, "Creator": None}, {"transparent": True}),
         (".png", {"Software": None}, {"dpi": 160, "facecolor": "white"}),

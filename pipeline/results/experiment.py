@@ -74,7 +74,7 @@ class Experiment:
     figures: dict[str, dict[str, object]] = dataclasses.field(default_factory=dict)
     """Settings of the figures by name, in the report's order; absent: one per `figure_*.sql`."""
 
-    def plain(self) -> dict[str, Any]:
+    def plain_values(self) -> dict[str, Any]:
         """Its values as the planner gives them, uncopied."""
         return {**vars(self), "runs": {name: vars(run) for name, run in self.runs.items()}}
 
@@ -88,7 +88,7 @@ class Experiment:
             for part in name.split("/")
             if (problem := IS_SLUG.problem(part))
         ]  # fmt: skip
-        known = views.view_texts()
+        known = views.view_sql_by_name()
         result += [
             unknown_name_message(name, known, "views")
             for name in self.views or ()
@@ -115,7 +115,7 @@ class Experiment:
         named = [str(run.settings["method_name"]) for run in self.runs.values()]
         return list(dict.fromkeys([*self.section("methods"), *named]))
 
-    def target(self, scenario: str) -> dict[str, float]:
+    def target_weights(self, scenario: str) -> dict[str, float]:
         """Weights of the domains in a scenario's mean loss; empty where all are equal."""
         values = self.section("scenarios").get(scenario, {})
         return values.get("target", {}) if isinstance(values, dict) else {}
@@ -126,7 +126,7 @@ class Experiment:
         return result if isinstance(result, dict) else {}
 
 
-def read(path: Path) -> Experiment:
+def read_experiment(path: Path) -> Experiment:
     """Reads and checks the settings.
 
     Raises:

@@ -11,7 +11,7 @@ import duckdb
 from pike_mixing.settings import unknown_name_message
 from pipeline.results import curves, display, drawing, labels, result_manifests, selection, views
 from pipeline.results.display import Panel, Series
-from pipeline.results.selection import Row, connect_ours, rows
+from pipeline.results.selection import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validate_settings import validate
@@ -53,14 +53,14 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     taken = result_manifests.take_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
-    with connect_ours(database) as connection:
-        result = rows(connection, view, figure.selection, str(settings))
+    with connect_experiment(database) as connection:
+        result = select_rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = (
             display.read_doubts(connection, str(settings)),
             labels.method_labels(connection),
         )
-        note = _sizes_and_seeds(connection, result)
+        note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
     signs = {place: display.signs_of_marks(marked) for place, marked in doubts.items()}
@@ -77,10 +77,10 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     ]
     palette: Sequence[str] = drawing.PALETTE
     if kind.lines == "domains":
-        panels, palette = _one_place_each(panels), drawing.DOMAINS
+        panels, palette = _separate_domain_positions(panels), drawing.DOMAINS
     elif kind.lines != OF_MIXTURES:
         panels = _colour_panels(panels, named, baseline)
-    data = drawing.draw(
+    data = drawing.draw_figure(
         figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
     )
     signed = {
@@ -92,10 +92,10 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
-    result_manifests.write(out, taken, values, places.values())
+    result_manifests.write_result_manifest(out, taken, values, places.values())
 
 
-def _sizes_and_seeds(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:
+def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:
     """Of each scenario and model that is drawn its size, and the least and most seeds of a line."""
     if not result or "seeds" not in result[0]:
         return ""
@@ -136,7 +136,7 @@ def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str)
     return [dataclasses.replace(p, series=[*map(colour_series, p.series)]) for p in panels]
 
 
-def _one_place_each(panels: list[Panel]) -> list[Panel]:
+def _separate_domain_positions(panels: list[Panel]) -> list[Panel]:
     """Domains of several scenarios, which each count theirs from 0, with places of their own."""
     place: dict[str, int] = {}
     for series in (s for panel in panels for s in panel.series):
@@ -152,7 +152,7 @@ def _one_place_each(panels: list[Panel]) -> list[Panel]:
 OF_PAIRS, OF_MIXTURES = "pairs of domains", "mixtures"
 
 
-class Kind(NamedTuple):
+class FigureKind(NamedTuple):
     """How the rows of a figure's view, which has its name and its caption, become panels."""
 
     panels: Callable[[list[Row], str], list[Panel]]
@@ -165,19 +165,19 @@ class Kind(NamedTuple):
     """Shows the baseline's runs alone unless methods are selected."""
 
 
-KINDS: Mapping[str, Kind] = {
-    "losses": Kind(curves.loss_panels, 3, "methods"),
-    "differences": Kind(curves.difference_panels, 3, "methods"),
-    "weights": Kind(curves.weight_panels, 3, "domains"),
-    "similarities": Kind(curves.similarity_panels, 3, OF_PAIRS, of_baseline=True),
-    "gradients": Kind(curves.gradient_panels, 3, "domains"),
-    "lengths": Kind(curves.document_length_panels, 3, "domains"),
-    "figure1": Kind(curves.declared_panels, 2, "methods"),
-    "figure2": Kind(curves.declared_panels, 3, "methods and pairs of domains"),
-    "figure3": Kind(curves.example_panels, 2, OF_MIXTURES),
-    "figure4": Kind(curves.declared_panels, 2, "methods"),
-    "figure5": Kind(curves.declared_panels, 3, OF_PAIRS),
-    "figure6": Kind(curves.declared_panels, 3, OF_PAIRS),
-    "figure7": Kind(curves.declared_panels, 1, "methods"),
-    "figure8": Kind(curves.declared_panels, 3, "methods"),
+KINDS: Mapping[str, FigureKind] = {
+    "losses": FigureKind(curves.loss_panels, 3, "methods"),
+    "differences": FigureKind(curves.difference_panels, 3, "methods"),
+    "weights": FigureKind(curves.weight_panels, 3, "domains"),
+    "similarities": FigureKind(curves.similarity_panels, 3, OF_PAIRS, of_baseline=True),
+    "gradients": FigureKind(curves.gradient_panels, 3, "domains"),
+    "lengths": FigureKind(curves.document_length_panels, 3, "domains"),
+    "figure1": FigureKind(curves.panels_laid_out_by_view, 2, "methods"),
+    "figure2": FigureKind(curves.panels_laid_out_by_view, 3, "methods and pairs of domains"),
+    "figure3": FigureKind(curves.example_panels, 2, OF_MIXTURES),
+    "figure4": FigureKind(curves.panels_laid_out_by_view, 2, "methods"),
+    "figure5": FigureKind(curves.panels_laid_out_by_view, 3, OF_PAIRS),
+    "figure6": FigureKind(curves.panels_laid_out_by_view, 3, OF_PAIRS),
+    "figure7": FigureKind(curves.panels_laid_out_by_view, 1, "methods"),
+    "figure8": FigureKind(curves.panels_laid_out_by_view, 3, "methods"),
 }

@@ -80,7 +80,7 @@ def read_losses(
     return checkpoints, result
 
 
-class Measured:
+class MeasuredResults:
     """Losses and outcomes of a database's runs, each read once at most."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:

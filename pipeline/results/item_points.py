@@ -31,7 +31,7 @@ class CheckpointKey(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcomes:
+class ItemOutcomes:
     """What the runs of one scenario and model made of one task's items: their points."""
 
     runs: list[CheckpointKey]
@@ -45,7 +45,7 @@ class Outcomes:
 
 
 @dataclass(frozen=True)
-class Differences:
+class ItemDifferences:
     """Two methods' differences on the items that both answered with all common seeds."""
 
     seeds: list[int]
@@ -62,7 +62,7 @@ class Differences:
     """By metric S x I: squared differences."""
 
 
-class Paired(NamedTuple):
+class SeedPairs(NamedTuple):
     """Two methods' checkpoints of the same seeds."""
 
     seeds: list[int]
@@ -72,15 +72,15 @@ class Paired(NamedTuple):
     """That of the other method's."""
 
 
-def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str) -> Paired:
+def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str) -> SeedPairs:
     """The seeds that both methods have; of several checkpoints of a seed the last one counts."""
     last = {(one.method, one.seed): row for row, one in enumerate(checkpoints)}
     seeds = sorted(s for name, s in last if name == method and (against, s) in last)
     rows_S, others_S = ([last[name, s] for s in seeds] for name in (method, against))
-    return Paired(seeds, rows_S, others_S)
+    return SeedPairs(seeds, rows_S, others_S)
 
 
-def pair_methods(outcomes: Outcomes, method: str, against: str) -> Differences | None:
+def pair_methods(outcomes: ItemOutcomes, method: str, against: str) -> ItemDifferences | None:
     """Pairs two methods by seed and item; None where they have no seed or no item in common.
 
     Where a method has several checkpoints of a seed, the last of them counts.
@@ -99,7 +99,7 @@ def pair_methods(outcomes: Outcomes, method: str, against: str) -> Differences |
         return None
     document_G, document_I = np.unique(outcomes.document_I[shared_I], return_inverse=True)
     kept = {name: apart_SxI[:, shared_I] for name, apart_SxI in apart.items()}
-    return Differences(
+    return ItemDifferences(
         seeds=seeds,
         items=len(document_I),
         count_G=np.bincount(document_I),
@@ -143,7 +143,7 @@ def read_groups(connection: duckdb.DuckDBPyConnection) -> list[Group]:
     return connection.execute(GROUPS).fetchall()
 
 
-def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcomes:
+def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> ItemOutcomes:
     """The outcomes of one group at every checkpoint, under each metric that its accuracies have."""
     requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
     known = requested & SCORES.keys()
@@ -154,13 +154,13 @@ def read_outcomes(connection: duckdb.DuckDBPyConnection, group: Group) -> Outcom
     runs, run_N = checkpoints_of_rows(rows)
     item_N, names_I = pd.factorize(rows["answered"], sort=True)
     document_I = rows.groupby(item_N)["cluster"].first().to_numpy(object)
-    candidates_N = _lengths(result[SUM])
+    candidates_N = _list_lengths(result[SUM])
     graded = {}
-    for name, points_N in _grade(result, candidates_N).items():
+    for name, points_N in _points_by_metric(result, candidates_N).items():
         if name in requested:
             graded[name] = np.full((len(runs), len(names_I)), np.nan)
             graded[name][run_N, item_N] = points_N
-    return Outcomes(runs, document_I, graded)
+    return ItemOutcomes(runs, document_I, graded)
 
 
 def checkpoints_of_rows(rows: pd.DataFrame) -> tuple[list[CheckpointKey], Ints]:
@@ -170,14 +170,14 @@ def checkpoints_of_rows(rows: pd.DataFrame) -> tuple[list[CheckpointKey], Ints]:
     return [CheckpointKey(*key) for key in keys], row_N.to_numpy()
 
 
-def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
+def _points_by_metric(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)
     columns = {
         name: table[name].combine_chunks().flatten().cast("float64").to_numpy()
         for name in present
         # Tasks that have no use for a list leave it empty.
-        if not table[name].null_count and np.array_equal(_lengths(table[name]), candidates_N)
+        if not table[name].null_count and np.array_equal(_list_lengths(table[name]), candidates_N)
     }
     gold_N = table["gold"].to_numpy()
     return {
@@ -187,6 +187,6 @@ def _grade(table: "pa.Table", candidates_N: Ints) -> dict[str, Floats]:
     }
 
 
-def _lengths(lists: "pa.ChunkedArray") -> Ints:
+def _list_lengths(lists: "pa.ChunkedArray") -> Ints:
     """How many values each list has."""
     return lists.combine_chunks().value_lengths().to_numpy()

@@ -59,12 +59,14 @@ def method_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     result = {}
     for name, values in known.items():
         places = (settled.get(scenario, known) for scenario in ran.get(name, [""]))
-        first, *others = {_method(name, place[name], place) for place in places}
-        result[name] = _method(name, {"rule": values.get("rule", name)}, {}) if others else first
+        first, *others = {_method_label(name, place[name], place) for place in places}
+        result[name] = (
+            _method_label(name, {"rule": values.get("rule", name)}, {}) if others else first
+        )
     return result
 
 
-def _method(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+def _method_label(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     own_rule = values.get("rule", name)
     if name == own_rule:
         return rule_label(name)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pipeline.planning import records
@@ -54,7 +54,7 @@ class Lineage:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _FoundManifest:
     """A manifest and the artifact that it stands for."""
 
     name: str
@@ -68,14 +68,14 @@ def read_lineage(experiment: Experiment) -> Lineage:
     Raises:
         InputError: one is missing or not whole; the message says what to run.
     """
-    result, results = list(_manifests(experiment)), _absolute(experiment.results)
-    owners, sums = _owners(result)
+    result, results = list(_read_manifests(experiment)), _absolute_path(experiment.results)
+    owners, sums = _file_owners(result)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
     lineage = Lineage({}, {m.path: m.content for m in own})
     for manifest in result:
-        inputs, here, content = list[str](), _absolute(manifest.path.parent), manifest.content
-        read = {_absolute(name, here): sha for name, sha in content["inputs"].items()}
-        read |= {_absolute(name): sha for name, sha in content["given"].items()}
+        inputs, here, content = list[str](), _absolute_path(manifest.path.parent), manifest.content
+        read = {_absolute_path(name, here): sha for name, sha in content["inputs"].items()}
+        read |= {_absolute_path(name): sha for name, sha in content["given"].items()}
         for place, recorded in read.items():
             name = owners.get(place) or f"file/{os.path.relpath(place, results)}"
             inputs.append(name)
@@ -85,8 +85,8 @@ def read_lineage(experiment: Experiment) -> Lineage:
                 )
         lineage.artifacts[manifest.name] = Artifact(
             name=manifest.name,
-            path=os.path.relpath(_absolute(manifest.path), results),
-            sha256=sums[_absolute(manifest.path)],
+            path=os.path.relpath(_absolute_path(manifest.path), results),
+            sha256=sums[_absolute_path(manifest.path)],
             produced_by=content["stage"],
             inputs=tuple(dict.fromkeys(inputs)),
             settings=content["settings"],
@@ -98,8 +98,8 @@ def read_lineage(experiment: Experiment) -> Lineage:
         ("table", "md", experiment.tables),
         ("figure", "svg", experiment.figures),
     ):
-        for name, settings in (given or _one_per_view(kind)).items():
-            stood_on = _stands_on(experiment, views.view_of(f"{kind}_{name}"), settings)
+        for name, settings in (given or _outputs_of_views(kind)).items():
+            stood_on = _artifacts_read_by(experiment, views.view_of(f"{kind}_{name}"), settings)
             present = tuple(n for n in stood_on if n in lineage.artifacts)
             made = Artifact(
                 f"{kind}/{name}", f"{kind}s/{name}.{suffix}", None, kind, present, settings
@@ -108,13 +108,17 @@ def read_lineage(experiment: Experiment) -> Lineage:
     return lineage
 
 
-def _one_per_view(kind: str) -> dict[str, dict[str, object]]:
+def _outputs_of_views(kind: str) -> dict[str, dict[str, object]]:
     prefix = f"{kind}_"
-    known = (view.removeprefix(prefix) for view in views.view_texts() if view.startswith(prefix))
+    known = (
+        view.removeprefix(prefix) for view in views.view_sql_by_name() if view.startswith(prefix)
+    )
     return {name: {"name": name} for name in known}
 
 
-def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -> Iterator[str]:
+def _artifacts_read_by(
+    experiment: Experiment, view: str, settings: Mapping[str, Any]
+) -> Iterator[str]:
     """The theory, and the runs, evaluations and probes of the selected runs, that an output reads.
 
     Tables and figures are made after the database, so what they stand on follows from their view.
@@ -136,11 +140,11 @@ def _stands_on(experiment: Experiment, view: str, settings: Mapping[str, Any]) -
             yield from (f"{stage}/{name}" for stage in wanted)
 
 
-def _manifests(experiment: Experiment) -> Iterator[_Found]:
+def _read_manifests(experiment: Experiment) -> Iterator[_FoundManifest]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    for name, stage, place in records.manifests_of(experiment.plain()):
-        of, remake = name.partition("/")[2], record_loader.command_for(stage, name)
+    for name, stage, place in records.database_manifests(experiment.plain_values()):
+        of, remake = name.partition("/")[2], record_loader.stage_command(stage, name)
         path = Path(place)
         if not path.is_file():
             raise InputError(f"{path} does not exist: {remake}")
@@ -149,13 +153,13 @@ def _manifests(experiment: Experiment) -> Iterator[_Found]:
         own = content.get(keys.get(stage, ""), expected)
         if own != expected:
             raise InputError(f"{place} is of {own!r}, not of {expected!r}: {remake}")
-        result = _Found(name, path, content)
+        result = _FoundManifest(name, path, content)
         yield result
         if stage == "pretrain":
-            yield from _checkpoints(result)
+            yield from _read_checkpoints(result)
 
 
-def _checkpoints(run: _Found) -> Iterator[_Found]:
+def _read_checkpoints(run: _FoundManifest) -> Iterator[_FoundManifest]:
     """The kept checkpoints that are there: some may be deleted to save space."""
     # All lie two folders below the run's manifest.
     inputs = {f"../../{run.path.name}": atomic_files.sha256(run.path)}
@@ -174,11 +178,20 @@ def _checkpoints(run: _Found) -> Iterator[_Found]:
             "step": own["step"],
         }
         name = run.name.removeprefix("run/")
-        yield _Found(f"checkpoint/{name}/step{step}", path, content)
+        yield _FoundManifest(f"checkpoint/{name}/step{step}", path, content)
 
 
-def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
-    """Which artifact each file belongs to, and the SHA-256 that the file has now.
+class _FileOwners(NamedTuple):
+    """By path of a file."""
+
+    artifacts: dict[str, str]
+    """The artifact that it belongs to."""
+    sha256: dict[str, str]
+    """What it has now."""
+
+
+def _file_owners(records: list[_FoundManifest]) -> _FileOwners:
+    """Which artifact each file belongs to, and its checksum.
 
     A manifest is hashed here; the files that it lists have the sums it gives them, since hashing
     every shard and checkpoint again would take minutes.
@@ -186,17 +199,17 @@ def _owners(records: list[_Found]) -> tuple[dict[str, str], dict[str, str]]:
     owners: dict[str, str] = {}
     sums: dict[str, str] = {}
     for manifest in records:
-        here = _absolute(manifest.path.parent)
+        here = _absolute_path(manifest.path.parent)
         for relative, facts in manifest.content["files"].items():
-            place = _absolute(relative, here)
+            place = _absolute_path(relative, here)
             owners[place], sums[place] = manifest.name, facts["sha256"]
     for manifest in records:
-        place = _absolute(manifest.path)
+        place = _absolute_path(manifest.path)
         owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
-    return owners, sums
+    return _FileOwners(owners, sums)
 
 
-def _absolute(name: str | Path, folder: str = "") -> str:
+def _absolute_path(name: str | Path, folder: str = "") -> str:
     """The one name of a path below an absolute folder or where we are: without `..`, links kept."""
     # Of thousands of names; pathlib takes five times as long.
     text = str(name)

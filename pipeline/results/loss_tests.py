@@ -9,14 +9,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results.inputs_of_tests import Measured, TaskCurve
+from pipeline.results.inputs_of_tests import MeasuredResults, TaskCurve
 from pipeline.results.item_points import CheckpointKey, pair_by_seed
 from pipeline.results.record_loader import insert_rows
 
@@ -30,7 +30,7 @@ JUDGED = """
 
 
 @dataclass(frozen=True)
-class Difference:
+class DomainDifference:
     """Two methods in one domain: losses in nats, and perplexities by the delta method."""
 
     domain: str
@@ -45,7 +45,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Pair:
+class MethodPair:
     """Two methods in one scenario, over the seeds of both."""
 
     scenario: str
@@ -53,25 +53,25 @@ class Pair:
     method: str
     against: str
     seeds: list[int]
-    domains: list[Difference]
+    domains: list[DomainDifference]
     whole: bool
     """Whether all domains that the method was evaluated on are compared."""
 
 
-def _pair(
+def _method_pair(
     place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: dict[str, TaskCurve]
-) -> Pair:
+) -> MethodPair:
     *_, method, against = place
     seeds, rows_S, others_S = pair_by_seed(checkpoints, method, against)
     wanted = [n for n, d in read.items() if seeds and np.isfinite(d.value_RxN[rows_S]).any()]
-    found = [_difference(name, read[name], rows_S, others_S) for name in wanted]
+    found = [_domain_difference(name, read[name], rows_S, others_S) for name in wanted]
     domains = [d for d in found if d is not None]
-    return Pair(*place, seeds, domains, len(domains) == len(wanted) > 0)
+    return MethodPair(*place, seeds, domains, len(domains) == len(wanted) > 0)
 
 
-def _difference(
+def _domain_difference(
     domain: str, read: TaskCurve, rows_S: list[int], others_S: list[int]
-) -> Difference | None:
+) -> DomainDifference | None:
     """None where the runs read no document in common."""
     shared_N = np.isfinite(read.value_RxN[rows_S + others_S]).all(axis=0)
     if not shared_N.any():
@@ -82,7 +82,7 @@ def _difference(
     residual_2xSxG = sum_2xSxG - loss_2xS[..., None] * tokens_G
     own_S, other_S = np.exp(loss_2xS)
     a_SxG, b_SxG = np.exp(loss_2xS)[..., None] * residual_2xSxG
-    return Difference(
+    return DomainDifference(
         domain,
         read.weight,
         mean_difference.differences_of_sums(sum_2xSxG[0] - sum_2xSxG[1], tokens_G, document_G),
@@ -93,7 +93,7 @@ def _difference(
     )
 
 
-def _spread(domains: list[Difference]) -> Estimate | None:
+def _spread_difference(domains: list[DomainDifference]) -> Estimate | None:
     """The difference of the domains' standard deviation of losses, by the delta method.
 
     A domain's loss moves the spread by its distance from the mean over K spreads; None where a
@@ -114,7 +114,7 @@ def _spread(domains: list[Difference]) -> Estimate | None:
 
 
 @dataclass(frozen=True)
-class Test:
+class LossTest:
     """A row of loss_tests; without a domain the mean, without a scenario that over all of them."""
 
     scenario: str | None
@@ -130,7 +130,7 @@ class Test:
     """The other method's perplexity, mean over seeds."""
 
 
-def fill_table(measured: Measured) -> None:
+def fill_loss_tests(measured: MeasuredResults) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
     p is null over few seeds or documents (`mean_difference.p_value_if_enough`). It is corrected
@@ -141,23 +141,25 @@ def fill_table(measured: Measured) -> None:
     references = (measured.baseline, measured.oracle)
     ((config,),) = connection.execute("select config from experiment").fetchall()
     wanted = asked_methods(json.loads(config))
-    pairs: list[Pair] = []
+    pairs: list[MethodPair] = []
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
         methods = {c.method for c in checkpoints}
         compared = {*itertools.product(methods, methods.intersection(references))}
         compared.update(connection.execute(CLAIMED, place).fetchall())
-        pairs += (_pair((*place, a, b), checkpoints, losses) for a, b in sorted(compared) if a != b)
+        pairs += (
+            _method_pair((*place, a, b), checkpoints, losses) for a, b in sorted(compared) if a != b
+        )
     pairs = [pair for pair in pairs if pair.domains]
     judged = connection.execute(JUDGED).fetchall()
-    tests = [*itertools.chain(*map(_tests, pairs)), *_over_scenarios(pairs, judged)]
-    families: dict[Any, list[Test]] = defaultdict(list)
+    tests = [*itertools.chain(*map(_tests_of_pair, pairs)), *_tests_over_scenarios(pairs, judged)]
+    families: dict[Any, list[LossTest]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
         family = test.scenario, test.model, test.against, test.domain is None
         families[() if test.against not in references or serves else family].append(test)
     for family, members in families.items():
-        insert_rows(connection, "loss_tests", _rows(members, corrected=family != ()))
+        insert_rows(connection, "loss_tests", _family_rows(members, corrected=family != ()))
 
 
 def asked_methods(config: Mapping[str, Any]) -> set[str]:
@@ -165,27 +167,29 @@ def asked_methods(config: Mapping[str, Any]) -> set[str]:
     return {method for entry in config.get("runs", []) for method in entry["methods"]}
 
 
-def _tests(pair: Pair) -> Iterator[Test]:
+def _tests_of_pair(pair: MethodPair) -> Iterator[LossTest]:
     """A test for each domain, and one for their mean where all are compared."""
     for domain in pair.domains:
-        yield _test(pair, domain.domain, [domain])
+        yield _loss_test(pair, domain.domain, [domain])
     if pair.whole:
-        yield _test(pair, None, pair.domains)
+        yield _loss_test(pair, None, pair.domains)
 
 
-def _test(pair: Pair, domain: str | None, domains: list[Difference]) -> Test:
+def _loss_test(pair: MethodPair, domain: str | None, domains: list[DomainDifference]) -> LossTest:
     # A domain alone counts whole, also one that the target leaves out.
     weights = [d.target for d in domains] if domain is None else [1.0]
-    return Test(
+    return LossTest(
         *(pair.scenario, pair.model, pair.method, pair.against, domain),
         mean_difference.estimate([d.nll for d in domains], weights),
         mean_difference.estimate([d.perplexity for d in domains], weights),
-        None if domain else _spread(domains),
+        None if domain else _spread_difference(domains),
         float(np.average([np.exp(d.loss_2xS[1]).mean() for d in domains], weights=weights)),
     )
 
 
-def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> Iterator[Test]:
+def _tests_over_scenarios(
+    pairs: list[MethodPair], judged: list[tuple[str, str, int]]
+) -> Iterator[LossTest]:
     """The mean over the scenarios that have an oracle, and over the oracle's seeds, by method.
 
     Each scenario weighs alike; a text in several scenarios is one document. Methods that lack a
@@ -194,7 +198,7 @@ def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> It
     seeds_of: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for model, scenario, seed in judged:
         seeds_of[model][scenario].add(seed)
-    grouped: dict[tuple[str, str, str], list[Pair]] = defaultdict(list)
+    grouped: dict[tuple[str, str, str], list[MethodPair]] = defaultdict(list)
     for pair in pairs:
         if pair.whole and pair.scenario in seeds_of[pair.model]:
             grouped[pair.model, pair.method, pair.against].append(pair)
@@ -210,10 +214,10 @@ def _over_scenarios(pairs: list[Pair], judged: list[tuple[str, str, int]]) -> It
             parts += [d.nll.of_seeds(kept) for d in pair.domains]
             weights += [d.target / whole for d in pair.domains]
         result = mean_difference.estimate(parts, weights)
-        yield Test(None, model, method, against, None, result, None, None, None)
+        yield LossTest(None, model, method, against, None, result, None, None, None)
 
 
-def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
+def _family_rows(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any]]:
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
@@ -221,7 +225,7 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
         holm_M = sign_flip.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
-                [None] * 9 if e is None else [*_columns(e), p, holm]
+                [None] * 9 if e is None else [*_estimate_cells(e), p, holm]
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
@@ -231,7 +235,18 @@ def _rows(tests: list[Test], *, corrected: bool) -> Iterator[list[Any]]:
         yield [*place, *counts, *itertools.chain(*columns)]
 
 
-def _columns(estimate: Estimate) -> list[float | None]:
-    """Difference, error, interval, and the parts of the error."""
-    differing = [estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)]
-    return [*differing, estimate.seed_sd, estimate.of_items, estimate.degrees]
+class EstimateCells(NamedTuple):
+    """An estimate as columns of loss_tests."""
+
+    difference: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    seed_sd: float | None
+    of_items: float | None
+    degrees: float | None
+
+
+def _estimate_cells(estimate: Estimate) -> EstimateCells:
+    differing = (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate))
+    return EstimateCells(*differing, estimate.seed_sd, estimate.of_items, estimate.degrees)

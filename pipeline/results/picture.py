@@ -11,51 +11,51 @@ import jinja2
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import decisions, display, labels, provenance
-from pipeline.results.selection import Row, open_ours, query
+from pipeline.results.selection import Row, open_current_version, query
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
-def picture_lines(
-    places: Sequence[Row], doubts: display.Doubts, most: int = decisions.MOST_LINES
+def picture_blocks(
+    place_decisions: Sequence[Row], doubts: display.Doubts, shown_lines: int = decisions.MOST_LINES
 ) -> dict[str, Any]:
     """A block of lines for each place, the lowest loss first.
 
     Args:
-        places: What `decisions.read_decisions` gives.
+        place_decisions: What `decisions.read_decisions` gives.
         doubts: What `display.read_doubts` gives.
-        most: Lines of a block that are shown at once.
+        shown_lines: Lines of a block that are shown at once.
 
     Returns:
         `limit`, the axis' end in nats; `blocks`, places with seeds enough for a verdict;
         `untested`, the others; `notes` on signs. A block's `lines` are shown, its `more` fold.
     """
-    limit = _limit([row for place in places for row in place["rows"] if row["seeds"] >= LEAST_SEEDS]
-                   or [row for place in places for row in place["rows"]])  # fmt: skip
+    every = [row for place in place_decisions for row in place["rows"]]
+    limit = _axis_limit([row for row in every if row["seeds"] >= LEAST_SEEDS] or every)
     by_row: dict[str, Mapping[str, str]] = {}
     blocks, untested = list[Row](), list[Row]()
-    for place in places:
-        lines = [_line(row, limit) for row in place["rows"]]
+    for place in place_decisions:
+        lines = [_line_geometry(row, limit) for row in place["rows"]]
         for line in lines:
             where = place["scenario"], place["model"]
             marked = doubts.get((*where, line["method"]), {})
             by_row[f"{line['label']} in {'/'.join(where)}"] = marked
             line["signs"] = display.signs_of_marks(marked)
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
-        first = (several or lines)[:most]
+        first = (several or lines)[:shown_lines]
         more = [line for line in lines if line not in first]
         (blocks if several else untested).append({**place, "lines": first, "more": more})
     return {
         "limit": limit,
         "blocks": blocks,
         "untested": untested,
-        "notes": display.counted_notes(by_row),
+        "notes": display.notes_with_counts(by_row),
     }
 
 
-def _limit(rows: Sequence[Row]) -> float:
+def _axis_limit(rows: Sequence[Row]) -> float:
     """A round number of nats that holds every interval below zero, and most of the others.
 
     It reaches to twice the far end that a third of all lie within, so that hopeless methods do not
@@ -69,7 +69,7 @@ def _limit(rows: Sequence[Row]) -> float:
     return next(digit * power for digit in ROUND if digit * power >= least * (1 - 1e-9))
 
 
-def _line(row: Row, limit: float) -> Row:
+def _line_geometry(row: Row, limit: float) -> Row:
     """A row with its places in percent of the axis; what lies outside says on which side."""
 
     def place(value: float) -> float:
@@ -82,7 +82,7 @@ def _line(row: Row, limit: float) -> Row:
         "x_low": place(row["nll_low"]),
         "x_high": place(row["nll_high"]),
         "cut": cut,
-        "made": provenance.anchor("/".join((row["scenario"], row["model"], row["method"]))),
+        "made": provenance.origin_anchor("/".join((row["scenario"], row["model"], row["method"]))),
     }
 
 
@@ -130,7 +130,7 @@ def write_headline(database: Path, docs: Path) -> None:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with open_ours(database) as connection:
+    with open_current_version(database) as connection:
         doubts, places = (
             display.read_doubts(connection, "headline"),
             decisions.read_decisions(connection),
@@ -140,9 +140,9 @@ def write_headline(database: Path, docs: Path) -> None:
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",
         )
-    whole = picture_lines(places, doubts, most=10_000)
+    whole = picture_blocks(places, doubts, shown_lines=10_000)
     shown = whole["blocks"] or whole["untested"]
-    few = picture_lines(_without_variants(shown), doubts, most=max(4, LINES // len(shown)))
+    few = picture_blocks(_without_variants(shown), doubts, shown_lines=max(4, LINES // len(shown)))
     loader = jinja2.FileSystemLoader(provenance.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
@@ -155,8 +155,8 @@ def write_headline(database: Path, docs: Path) -> None:
         against=shown[0]["against"],
         least=LEAST_SEEDS,
         level=LEVEL,
-        summary=_summary(shown),
-        findings="\n".join(map(_finding, shown)),
+        summary=_summary_sentence(shown),
+        findings="\n".join(map(_finding_sentence, shown)),
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_headline_table, shown)),
         runs=f"{count_of(facts['runs'], 'training run')}, up to {count_of(facts['seeds'], 'seed')}",
@@ -182,7 +182,7 @@ FINDINGS = {
 """By verdict, the last of all others; in the order of the page."""
 
 
-def _finding(block: Row) -> str:
+def _finding_sentence(block: Row) -> str:
     """What a place shows: which methods are better or worse, by how much, at which size."""
     shown: dict[str, list[Row]] = {verdict: [] for verdict in FINDINGS}
     for row in block["lines"]:
@@ -198,7 +198,7 @@ def _finding(block: Row) -> str:
         sizes = sorted({f"{abs(row['nll_difference']):.3f}" for row in rows})
         sentences.append(
             FINDINGS[verdict].format(
-                names=_list(names),
+                names=_join_with_and(names),
                 is_="is" if len(names) == 1 else "are",
                 against=block["against"],
                 amounts=" to ".join(dict.fromkeys((sizes[0], sizes[-1]))),
@@ -212,7 +212,7 @@ def _finding(block: Row) -> str:
     return f"- **{block['title']}** ({size}). {'. '.join(sentences)}."
 
 
-def _summary(places: Sequence[Row]) -> str:
+def _summary_sentence(places: Sequence[Row]) -> str:
     """In how many places a method is better, in a sentence."""
     better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in places)
     where = f"of {count_of(len(places), 'scenario')} and model sizes"
@@ -221,7 +221,7 @@ def _summary(places: Sequence[Row]) -> str:
     return f"In none {where} is any method shown to be better:"
 
 
-def _list(names: Sequence[str]) -> str:
+def _join_with_and(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 

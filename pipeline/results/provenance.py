@@ -16,7 +16,7 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:
+def accuracy_blocks(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
 
     Each formulation is shown under the score that it is named after, or the paper's (per token).
@@ -47,7 +47,7 @@ def accuracies(connection: duckdb.DuckDBPyConnection, scenario: str, model: str)
     return blocks
 
 
-def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> list[Row]:
+def method_rows(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> list[Row]:
     """Every method that ran: name, what its rule does in a sentence, its scenarios by settings."""
     result = query(
         connection,
@@ -59,7 +59,7 @@ def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> 
     for row in result:
         settings = json.loads(row["settings"])
         given = {**settings["method"], **settings.get("tuned", {})}
-        values = ", ".join(f"{k} {_plain(v)}" for k, v in given.items())
+        values = ", ".join(f"{k} {_plain_text(v)}" for k, v in given.items())
         rule, about = settings["rule"], rules.get(settings["rule"], "")
         fresh = {"method": row["method"], "rule": rule, "about": about, "settings": {}}
         one = rows.setdefault(row["method"], fresh)
@@ -67,11 +67,11 @@ def methods(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> 
     return list(rows.values())
 
 
-def _plain(value: Any) -> str:
+def _plain_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def claim_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
     result = query(connection, "select claim, statement, published_verdict, verdict from claims")
     order = ("supported", "contradicted", "not significant", "too few seeds", "not run")
@@ -84,12 +84,12 @@ def claims(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     ]
 
 
-def anchor(place: str) -> str:
+def origin_anchor(place: str) -> str:
     """Where the page says how the runs of a scenario/model/method were made."""
     return f"made-{place.replace('/', '-')}"
 
 
-def origins(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def origin_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
     result = query(
         connection,
@@ -106,13 +106,13 @@ def origins(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         name = row["run"].rpartition("/")[0]
         settings = json.loads(row["settings"])
         shown = {k: settings[k] for k in ("rule", "method", "training", "model")}
-        group = groups.setdefault(name, {"anchor": anchor(name), "name": name, "runs": []})
+        group = groups.setdefault(name, {"anchor": origin_anchor(name), "name": name, "runs": []})
         group["settings"] = json.dumps(shown, indent=1)
         group["runs"].append(row)
     return list(groups.values())
 
 
-def code(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def code_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Which code did each stage's work."""
     return query(
         connection,
@@ -122,7 +122,7 @@ def code(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
 
 
-def sources(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def source_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Where the text comes from: revision, licence, size."""
     return query(
         connection,
@@ -133,7 +133,7 @@ def sources(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
 
 
-def alarms(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def alarm_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What packing warned of, by corpus, and then the runs, by run and step."""
     return query(
         connection,
@@ -150,7 +150,7 @@ def alarms(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
 
 
-def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
+def version_texts(connection: duckdb.DuckDBPyConnection) -> list[str]:
     """Versions that the manifests name, each once: `torch 2.13.0`."""
     result = connection.execute(
         "select distinct json_extract(facts, '$.versions') from lineage "
@@ -159,7 +159,7 @@ def versions(connection: duckdb.DuckDBPyConnection) -> list[str]:
     return sorted({f"{k} {v}" for (text,) in result for k, v in json.loads(text).items()})
 
 
-def deviations() -> list[dict[str, Markup]]:
+def deviation_rows() -> list[dict[str, Markup]]:
     """Decisions that differ from the paper, from `docs/decisions.md` if it is there.
 
     Their sections have a paragraph `Deviation from the paper: ...`.
@@ -171,11 +171,16 @@ def deviations() -> list[dict[str, Markup]]:
         if stated is not None:
             what = " ".join(stated[1].split())
             title = section.partition("\n")[0]
-            result.append({"title": _html(title), "what": _html(what[0].upper() + what[1:])})
+            result.append(
+                {
+                    "title": _markdown_to_html(title),
+                    "what": _markdown_to_html(what[0].upper() + what[1:]),
+                }
+            )
     return result
 
 
-def _html(text: str) -> Markup:
+def _markdown_to_html(text: str) -> Markup:
     """A line of Markdown: links, which lead to files of the documentation, as their text."""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(plain))))

@@ -14,12 +14,12 @@ import duckdb
 from pike_mixing.errors import InputError
 from pipeline.results import views
 from pipeline.results.selection import (
-    announce,
     connect,
     find_database,
     is_of_some_runs,
-    newest_folder,
-    open_ours,
+    log_database_used,
+    newest_results_folder,
+    open_current_version,
     other_version,
     whole_database,
 )
@@ -50,16 +50,16 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     database = find_database(database)
     try:
         with connect(database) as connection:
-            announce(connection, database)
+            log_database_used(connection, database)
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
                 again = f"{program_command('pike')} query 'select * {sql.strip()}'"
                 log.warning("all columns: `%s`, or --format csv", again)
                 sql = narrow
-            statement = _only(connection, sql)
+            statement = _single_statement(connection, sql)
             if _asks_for_stale(connection, sql):
-                _add_stale(connection, database)
+                _add_stale_view(connection, database)
             if format == "parquet":
-                return _parquet(connection, statement)
+                return _parquet_bytes(connection, statement)
             answer = connection.execute(statement)
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
@@ -68,7 +68,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     if format == "csv":
         return output_formats.as_csv(columns, rows)
     if format == "json":
-        _refuse_twice(columns)
+        _refuse_duplicate_columns(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
     return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
 
@@ -84,43 +84,43 @@ def show_claims(database: Path | None, format: str = "text") -> str:
         InputError: there is no database, or it is none of ours.
     """
     database = find_database(database)
-    with open_ours(database) as connection:
-        announce(connection, database)
+    with open_current_version(database) as connection:
+        log_database_used(connection, database)
         if is_of_some_runs(database):
             log.warning(
                 "claims about other runs than those are `not run` here: for all claims, ask %s",
                 whole_database(database),
             )
         every = rows_of(connection, "from claims order by position")
-    return output_formats.render(format, every, lambda: "\n".join(_claims(every)))
+    return output_formats.render(format, every, lambda: "\n".join(_claim_lines(every)))
 
 
-def _claims(every: list[dict[str, Any]]) -> Iterator[str]:
-    if not every:
+def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
+    if not claims:
         yield "This experiment has none of the paper's claims."
         return
-    for one in every:
+    for one in claims:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
-            ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis(one)})"
+            ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis_text(one)})"
         p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
         yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{p}{ours}"
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
     yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
-    counts = Counter(one["verdict"] for one in every)
+    counts = Counter(one["verdict"] for one in claims)
     yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
 
 
-def _basis(one: dict[str, Any]) -> str:
+def _basis_text(claim: dict[str, Any]) -> str:
     """What a claim's number is over; of several comparisons it is the least favourable one's."""
-    if one["seeds"] is None:
+    if claim["seeds"] is None:
         return ", exact"
-    told = f", {output_formats.count_of(one['seeds'], 'seed')}"
-    if one["cells"] > 1:
-        told += f", the least favourable of {one['cells']} comparisons"
-        if one["verdict"] == "too few seeds":
+    told = f", {output_formats.count_of(claim['seeds'], 'seed')}"
+    if claim["cells"] > 1:
+        told += f", the least favourable of {claim['cells']} comparisons"
+        if claim["verdict"] == "too few seeds":
             told += ", some over fewer seeds"
     return told
 
@@ -135,34 +135,34 @@ def show_tables(results: Path | None, format: str = "text") -> str:
     Raises:
         InputError: there is none.
     """
-    results = results or newest_folder()
+    results = results or newest_results_folder()
     every = [
         {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
-        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=_natural)
-        if views.view_of(view := f"{kind}_{path.stem}") in views.view_texts()
+        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=_natural_sort_key)
+        if views.view_of(view := f"{kind}_{path.stem}") in views.view_sql_by_name()
     ]
     if not every:
         raise InputError(
             f"{results} has no tables or figures: `make run` makes them, `make restore` ours"
         )
-    return output_formats.render(format, every, lambda: "\n".join(_tables(every)))
+    return output_formats.render(format, every, lambda: "\n".join(_table_lines(every)))
 
 
-def _tables(every: list[dict[str, Any]]) -> Iterator[str]:
-    for one in every:
+def _table_lines(tables: list[dict[str, Any]]) -> Iterator[str]:
+    for one in tables:
         yield output_formats.colour_text(one["file"], "bold")
         yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
     yield f"A table is also a view: `{program_command('pike')} query 'from table2'`"
 
 
-def _natural(path: Path) -> tuple[str, int]:
+def _natural_sort_key(path: Path) -> tuple[str, int]:
     """table2 stands before table10."""
     word, number = re.fullmatch(r"(.*?)(\d*)", path.stem).groups()  # type: ignore[union-attr]
     return word, int(number or 0)
 
 
-def _only(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
+def _single_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
     """The one statement of a text; DuckDB would answer the last of several alone."""
     sql.encode()
     statements = connection.extract_statements(sql)
@@ -183,7 +183,7 @@ def _asks_for_stale(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
         return re.search(r"\bstale\b", sql, re.IGNORECASE) is not None
 
 
-def _refuse_twice(columns: list[str]) -> None:
+def _refuse_duplicate_columns(columns: list[str]) -> None:
     """Objects have each name once: the values of the other columns would be lost."""
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
@@ -195,7 +195,7 @@ def _refuse_twice(columns: list[str]) -> None:
 
 def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
-    if database and lacking and lacking[1].lower() in views.view_texts():
+    if database and lacking and lacking[1].lower() in views.view_sql_by_name():
         return other_version(database, lacking[1].lower())
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
@@ -204,7 +204,7 @@ def _explain_failure(error: Exception, database: Path | None = None) -> InputErr
     return InputError(f"the query cannot be answered ({hint}):\n{text}")
 
 
-def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+def _add_stale_view(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Adds the view `stale`: finished work that the configuration would make otherwise today.
 
     Where the configuration is not at hand, nothing can be said.
@@ -218,17 +218,17 @@ def _add_stale(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
             f"{database}: `stale` compares results with their configuration, which is not at hand "
             "here: ask in the folder where the workflow was started"
         )
-    columns = ", ".join(f"{name} text" for name in outdated.Stale._fields)
+    columns = ", ".join(f"{name} text" for name in outdated.StaleWork._fields)
     connection.execute(f"create temp table stale ({columns})")
     if result := sorted(list(one) for one in compared.all_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
 
 
-def _parquet(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:
+def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:
     relation = connection.sql(statement)
     if relation is None:
         raise InputError("the statement has no rows to write as Parquet: ask with `select`")
-    _refuse_twice(relation.columns)
+    _refuse_duplicate_columns(relation.columns)
     import pyarrow as pa
     import pyarrow.parquet as pq
 

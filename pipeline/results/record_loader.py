@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
+from pipeline.planning.records import ListedManifest
 from pipeline.runtime import checksums
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.progress import Progress
@@ -44,8 +45,6 @@ PLACES = {
     "theory": "{table}.parquet",
 }
 """Where a stage's records lie beside its manifest."""
-Listed = tuple[str, str, str]
-"""Name, stage and place of a manifest, as `records.manifests_of` gives them."""
 _Files = dict[str, tuple[str, str]]
 """By place: the run, and what to do when the file is not whole."""
 
@@ -70,7 +69,7 @@ def insert_rows(
 def load_records(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
-    made: Sequence[Listed],
+    made: Sequence[ListedManifest],
 ) -> None:
     """Appends the records of runs and of the theory to the base tables, in the given order.
 
@@ -88,20 +87,20 @@ def load_records(
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
-            remedy = f"{command_for(stage, name)} again"
+            remedy = f"{stage_command(stage, name)} again"
             for table, path in _list_records(Path(place), contents[Path(place)], stage, remedy):
                 files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
         names = table_columns(connection, table)
         try:
-            _append(connection, table, names, of_table)
+            _append_records(connection, table, names, of_table)
         except duckdb.Error:
-            _refuse_broken(table, names, of_table)
+            _refuse_broken_files(table, names, of_table)
             raise
 
 
-def command_for(stage: str, name: str) -> str:
+def stage_command(stage: str, name: str) -> str:
     """What makes an artifact: run `pike pretrain` for RUN."""
     of = name.partition("/")[2]
     if stage == "fetch":
@@ -125,7 +124,7 @@ def _list_records(
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
     listed = {file.path: file for file in checksums.listed_files(folder, content, remedy)}
-    steps = _steps(place, content["files"], remedy) if "{step}" in pattern else [0]
+    steps = _step_numbers(place, content["files"], remedy) if "{step}" in pattern else [0]
     for step, table in itertools.product(steps, RECORDS[stage]):
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:
@@ -135,7 +134,7 @@ def _list_records(
         yield table, path
 
 
-def _append(
+def _append_records(
     connection: duckdb.DuckDBPyConnection, table: str, names: list[str], files: _Files
 ) -> None:
     """Appends the records of one table; a run's name is not in its files."""
@@ -159,7 +158,7 @@ def _append(
     connection.execute("drop table files")
 
 
-def _refuse_broken(table: str, names: list[str], files: _Files) -> None:
+def _refuse_broken_files(table: str, names: list[str], files: _Files) -> None:
     """Stops at the first file that cannot be read alone."""
     selected = ", ".join(name for name in names if name != "run")
     for place, (_, remedy) in files.items():
@@ -174,7 +173,7 @@ def _refuse_broken(table: str, names: list[str], files: _Files) -> None:
             ) from None
 
 
-def _steps(place: Path, listed: Iterable[str], remedy: str) -> list[int]:
+def _step_numbers(place: Path, listed: Iterable[str], remedy: str) -> list[int]:
     """The n of all `step{n}` that paths begin with; step 1000 comes after step 200."""
     steps = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
     if not steps:

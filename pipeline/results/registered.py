@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
-from pipeline.results.selection import Row, open_ours, query
+from pipeline.results.selection import Row, open_current_version, query
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -49,7 +49,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
     """
     chosen = registration.read_registration(given)
     plan = planner.plan(
-        shorthand.write_out(registration.workflow_configuration(chosen)), str(given)
+        shorthand.expand_shorthand(registration.workflow_configuration(chosen)), str(given)
     )
     place = database or Path(plan.results, "pike.duckdb")
     if database is None and not place.exists():
@@ -60,96 +60,109 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
             f"--out {drawn}` and `{snakemake} --profile workflow/profiles/default "
             f"--configfile {drawn}`"
         )
-    with open_ours(place) as connection:
+    with open_current_version(place) as connection:
         facts = {
             "registration": str(given),
             "status": chosen.status,
             "date": chosen.date,
             "deviations": [
-                *_deviations(chosen, given),
-                *_departures(chosen, plan, connection),
-                *(_old_runs(place) if chosen.status == "draft" else ()),
+                *_registration_deviations(chosen, given),
+                *_run_deviations(chosen, plan, connection),
+                *(_stale_run_lines(place) if chosen.status == "draft" else ()),
             ],
             "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query(connection, "from scenario_differences")
             ),
-            "methods": list(_boards(chosen, plan, connection)),
+            "methods": list(_board_rows(chosen, plan, connection)),
         }
-    return output_formats.render(format, facts, lambda: _text(facts, chosen))
+    return output_formats.render(format, facts, lambda: _comparison_text(facts, chosen))
 
 
-def _deviations(chosen: Registration, given: Path) -> Iterator[str]:
+def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]:
     """What the file itself departs in from a registration."""
     if chosen.status == "draft":
         yield f"{given} is a draft: nothing was registered before the runs"
-    if not _git(given.parent, "log", "-1", "--format=%H", "--", given.name):
+    if not _git_output(given.parent, "log", "-1", "--format=%H", "--", given.name):
         yield f"{given} is in no commit"
-    elif _git(given.parent, "status", "--porcelain", "--", given.name):
+    elif _git_output(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.others_on_its_scenarios(chosen):
+    for other in registration.files_with_same_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
-def _departures(
+def _run_deviations(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[str]:
     """Runs and settings that are not as registered, and code that is not as frozen."""
     runs = query(connection, "select run, settings, code_commit from runs order by run")
-    made = {row["run"]: stage_settings.run_in_full(json.loads(row["settings"])) for row in runs}
-    yield from _name("missing runs", [run for run in plan.runs if run not in made])
-    yield from _name("runs that were not registered", [run for run in made if run not in plan.runs])
-    own = (f"{run}: {_differing(made[run], plan.runs[run])}" for run in plan.runs if run in made)
-    yield from _name("runs with other settings", [line for line in own if line[-1] != " "])
+    made = {
+        row["run"]: stage_settings.fill_run_defaults(json.loads(row["settings"])) for row in runs
+    }
+    yield from _counted_names_line("missing runs", [run for run in plan.runs if run not in made])
+    yield from _counted_names_line(
+        "runs that were not registered", [run for run in made if run not in plan.runs]
+    )
+    own = (
+        f"{run}: {_differing_keys(made[run], plan.runs[run])}" for run in plan.runs if run in made
+    )
+    yield from _counted_names_line(
+        "runs with other settings", [line for line in own if line[-1] != " "]
+    )
     (row,) = query(connection, "select config from experiment")
     config = normal_form.normalise_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
         wanted = plan.config[section]
         names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
-        yield from _name(f"{section} with other settings", names)
+        yield from _counted_names_line(f"{section} with other settings", names)
     origin = Path(plan.origin)
-    registering = _git(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
+    registering = _git_output(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
     for commit in sorted({str(row["code_commit"]) for row in runs}):
-        yield from _of_commit(chosen, origin.parent, registering, commit)
+        yield from _commit_deviations(chosen, origin.parent, registering, commit)
 
 
-def _old_runs(database: Path) -> Iterator[str]:
+def _stale_run_lines(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale = dict.fromkeys(one.artifact for one in (compared.all_differences() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
-    yield from _name("runs older than today's code or settings", runs)
+    yield from _counted_names_line("runs older than today's code or settings", runs)
 
 
-def _of_commit(
+def _commit_deviations(
     chosen: Registration, folder: Path, registering: str | None, commit: str
 ) -> Iterator[str]:
     """How the code of some runs departs: its commit, and files that were frozen at another."""
     clean = commit.removesuffix("+")
     if clean != commit:
         yield f"code of {clean[:12]} had changes that are in no commit"
-    if registering and _git(folder, "merge-base", "--is-ancestor", registering, clean) is None:
+    if (
+        registering
+        and _git_output(folder, "merge-base", "--is-ancestor", registering, clean) is None
+    ):
         yield f"code of {clean[:12]} is not of after the registration ({registering[:12]})"
     if chosen.commit:
         places = [f":/{place}" for place in RULES]
-        changed = _git(folder, "diff", "--name-only", chosen.commit, clean, "--", *places)
+        changed = _git_output(folder, "diff", "--name-only", chosen.commit, clean, "--", *places)
         if changed is None:
             yield f"code of {clean[:12]} cannot be compared with {chosen.commit[:12]}: fetch both"
         elif changed:
-            yield from _name(f"code of {clean[:12]}: rules that changed", changed.split())
+            yield from _counted_names_line(
+                f"code of {clean[:12]}: rules that changed", changed.split()
+            )
 
 
-def _name(what: str, names: Sequence[str]) -> Iterator[str]:
+def _counted_names_line(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{what}: {', '.join(names[:NAMED])}{more}"
 
 
-def _differing(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
+def _differing_keys(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
     keys = made.keys() | wanted.keys()
     return " ".join(sorted(key for key in keys if made.get(key) != wanted.get(key)))
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _git_output(folder: Path, *arguments: str) -> str | None:
     """What git answers; None where it fails."""
     command = ["git", "-C", str(folder), *arguments]
     try:
@@ -159,7 +172,7 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _boards(
+def _board_rows(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
     """Methods of each board against Mix, with costs in runs of Mix."""
@@ -192,19 +205,21 @@ def _boards(
             "board", "model", "method", "scenarios", "difference", "half", "p_holm", "worst",
             "worst_scenario",
         )  # fmt: skip
-        yield {c: row[c] for c in columns} | _costs(chosen, plan, runs) | {"time here": here}
+        yield (
+            {c: row[c] for c in columns} | _relative_costs(chosen, plan, runs) | {"time here": here}
+        )
 
 
-def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
+def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     """Rows, FLOPs with the search, and time at the paper's size, each over those of Mix."""
     base = _steps_of_mix(plan, runs[0])
 
     def rows(run: RunName) -> float:
         values = plan.runs[str(run)]
-        return float(values["training"]["steps"] * registration.rows_over_batches(values) / base)
+        return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
     def with_search(run: RunName) -> float:
-        every = dependencies.closure(plan.config, [run])
+        every = dependencies.with_required_runs(plan.config, [run])
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
@@ -216,7 +231,9 @@ def _costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -> Row:
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),
-        "time at the paper's size": fmean([registration.passes_over_mix(run) for run in paper]),
+        "time at the paper's size": fmean(
+            [registration.passes_relative_to_mix(run) for run in paper]
+        ),
     }
 
 
@@ -224,7 +241,7 @@ def _steps_of_mix(plan: Plan, run: RunName) -> int:
     return int(plan.runs[str(run._replace(method="mix"))]["training"]["steps"])
 
 
-def _text(facts: Mapping[str, Any], chosen: Registration) -> str:
+def _comparison_text(facts: Mapping[str, Any], chosen: Registration) -> str:
     lines = [f"{facts['registration']}: {facts['status']} of {facts['date']}", ""]
     lines += [f"deviation: {line}" for line in facts["deviations"]] or ["no deviations"]
     lines += [f"exclusion: {line}" for line in chosen.exclusions] + [""]

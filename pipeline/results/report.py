@@ -27,7 +27,7 @@ from pipeline.results import (
     result_manifests,
 )
 from pipeline.results.provenance import REPORT
-from pipeline.results.selection import Row, open_ours, query
+from pipeline.results.selection import Row, open_current_version, query
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 
@@ -39,15 +39,17 @@ CHECKS = ("claims", "audit", "theory")
 """Tables about the paper that it does not have itself."""
 
 
-def write_report(settings: Path, database: Path, tables: Path, figures: Path, out: Path) -> None:
-    """Writes the pages, `out` last.
+def write_report(
+    settings: Path, database: Path, tables: Path, figures: Path, index_page: Path
+) -> None:
+    """Writes the pages, `index_page` last.
 
     Args:
         settings: The experiment's settings, those of the database.
         database: The experiment's database.
         tables: Folder of the tables.
         figures: Folder of the figures.
-        out: The first page, index.html; the others are written beside it.
+        index_page: The first page, index.html; the others are written beside it.
 
     Raises:
         InputError: a table or figure of the experiment is missing, or is not what its manifest
@@ -55,36 +57,38 @@ def write_report(settings: Path, database: Path, tables: Path, figures: Path, ou
     """
     # The places are looked at first.
     inputs = [settings, database, tables, figures]
-    places = {page: out.parent / f"{page}.html" for page in PAGES} | {"index": out}
+    places = {page: index_page.parent / f"{page}.html" for page in PAGES} | {"index": index_page}
     with contextlib.ExitStack() as opened:
         # What is opened first appears last.
         partials = {
             page: opened.enter_context(atomic_files.atomic_write(place, "report", inputs))
             for page, place in places.items()
         }
-        named = experiment.read(settings)
-        read = [tables / f"{name}.md" for name in _names(named.tables, tables, ".md")]
-        read += [figures / f"{name}.svg" for name in _names(named.figures, figures, ".svg")]
+        named = experiment.read_experiment(settings)
+        read = [tables / f"{name}.md" for name in _output_names(named.tables, tables, ".md")]
+        read += [figures / f"{name}.svg" for name in _output_names(named.figures, figures, ".svg")]
         folders = {"tables": tables, "figures": figures}
-        files = {k: Path(os.path.relpath(f, out.parent)).as_posix() for k, f in folders.items()}
+        files = {
+            k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
+        }
         stood_on = [
             result_manifests.manifest_or_file(database, "database"),
             *map(made_from.manifest_beside, read),
         ]
         taken = result_manifests.take_inputs("report", stood_on)
-        texts = _pages(named, database, read, files)
+        texts = _page_texts(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.config_in_full(named.config), "rules": named.rules}
-    result_manifests.write(out, taken, under, places.values())
+    under = {"config": records.fill_config_defaults(named.config), "rules": named.rules}
+    result_manifests.write_result_manifest(index_page, taken, under, places.values())
 
 
-def _pages(
+def _page_texts(
     named: experiment.Experiment, database: Path, read: list[Path], files: dict[str, str]
 ) -> dict[str, str]:
-    with open_ours(database) as connection:
-        content = _content(connection, named, read) | {"files": files}
-        content["database"] = shlex.quote(str(_whole(database)))
+    with open_current_version(database) as connection:
+        content = _page_content(connection, named, read) | {"files": files}
+        content["database"] = shlex.quote(str(_database_of_all_runs(database)))
         compared = outdated.compare_results(*database.absolute().parents[:2])
     # The report itself is being made.
     every = (
@@ -100,55 +104,64 @@ def _pages(
         page: environment.get_template(f"{page}.html").render(
             page=page,
             pages=PAGES,
-            data=[report_parts.script_data(figure) for figure in content["figures"].get(page, [])],
+            data=[
+                report_parts.figure_script_data(figure)
+                for figure in content["figures"].get(page, [])
+            ],
             **content,
         )
         for page in PAGES
     }
 
 
-def _whole(database: Path) -> Path:
+def _database_of_all_runs(database: Path) -> Path:
     """The database of all runs, which commands ask, beside one of some runs."""
     inside = database.parent.name == "databases"
     return database.parent.with_name("pike.duckdb") if inside else database
 
 
-def _content(
+def _page_content(
     connection: duckdb.DuckDBPyConnection, named: experiment.Experiment, read: list[Path]
 ) -> dict[str, Any]:
     """What the pages show, by name."""
-    tabled, of_paper = report_parts.ours_and_of_paper(
+    tabled, of_paper = report_parts.split_own_and_paper(
         [report_parts.read_table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
     )
-    drawn, drawn_of_paper = report_parts.ours_and_of_paper(
+    drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [report_parts.shown_legend(f) for name in FRONT for f in drawn if f["name"] == name]
+    front = [
+        report_parts.keep_shown_legend(f) for name in FRONT for f in drawn if f["name"] == name
+    ]
     own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
-        _scenario(connection, named, scenario, doubts, tabled, own)
+        _scenario_content(connection, named, scenario, doubts, tabled, own)
         for scenario in named.scenarios()
     ]
     for place in places:
-        place["snippets"] = decisions.snippets(place)
-    return _facts(connection, named) | {
+        place["snippets"] = decisions.copyable_snippets(place)
+    return _experiment_facts(connection, named) | {
         "places": places,
-        "picture": picture.picture_lines(places, doubts),
+        "picture": picture.picture_blocks(places, doubts),
         "scenarios": scenarios,
         "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
         "paper": {
             "tables": of_paper,
-            "figures": [report_parts.shown_legend(f) for f in drawn_of_paper],
+            "figures": [report_parts.keep_shown_legend(f) for f in drawn_of_paper],
         },
-        "predictions": _predictions(connection, named),
+        "predictions": _prediction_rows(connection, named),
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
-        "general": [t for t in _part(tabled, "") if t["name"] not in CHECKS + OVER_ALL],
+        "general": [
+            t for t in _tables_of_scenario(tabled, "") if t["name"] not in CHECKS + OVER_ALL
+        ],
     }
 
 
-def _predictions(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> list[Row]:
+def _prediction_rows(
+    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
+) -> list[Row]:
     """What a registration expected, beside its outcome."""
     if not (values := named.section("predictions")):
         return []
@@ -157,7 +170,9 @@ def _predictions(connection: duckdb.DuckDBPyConnection, named: experiment.Experi
     return board_tests.judge_hypotheses(asked.hypotheses, asked.level, differences)
 
 
-def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) -> dict[str, Any]:
+def _experiment_facts(
+    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
+) -> dict[str, Any]:
     """What the database says of the experiment as a whole."""
     (overview,) = query(
         connection,
@@ -166,8 +181,7 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         "sum(tokens) as tokens, sum(wall_seconds order by wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
-    methods = provenance.methods(connection, named.rules)
-    parts = ("claims", "origins", "sources", "code", "versions", "alarms")
+    methods = provenance.method_rows(connection, named.rules)
     return {
         "name": named.experiment,
         "baseline": named.baseline,
@@ -176,16 +190,22 @@ def _facts(connection: duckdb.DuckDBPyConnection, named: experiment.Experiment) 
         "overview": overview,
         "methods": methods,
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
-        "deviations": provenance.deviations(),
-    } | {part: getattr(provenance, part)(connection) for part in parts}
+        "deviations": provenance.deviation_rows(),
+        "claims": provenance.claim_rows(connection),
+        "origins": provenance.origin_rows(connection),
+        "sources": provenance.source_rows(connection),
+        "code": provenance.code_rows(connection),
+        "versions": provenance.version_texts(connection),
+        "alarms": provenance.alarm_rows(connection),
+    }
 
 
-def _names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
+def _output_names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
     """The experiment's tables or figures in its order; all that lie there if it names none."""
     return list(given) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
 
 
-def _scenario(
+def _scenario_content(
     connection: duckdb.DuckDBPyConnection,
     named: experiment.Experiment,
     scenario: str,
@@ -201,11 +221,13 @@ def _scenario(
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
         model, size = row["model"], f"{labels.format_amount(row['parameters'])} parameters"
-        blocks = provenance.accuracies(connection, scenario, model)
+        blocks = provenance.accuracy_blocks(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: display.signs_of_marks(found) for method, found in marked.items()}
-        notes = display.counted_notes({labelled[method]: found for method, found in marked.items()})
+        notes = display.notes_with_counts(
+            {labelled[method]: found for method, found in marked.items()}
+        )
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})
@@ -223,12 +245,12 @@ def _scenario(
             "join domains as d on r.scenario = d.scenario and c.source = d.domain "
             "order by d.position, c.source, c.split"
         ),
-        "tables": _part(tabled, scenario),
-        "figures": [report_parts.shown_legend(part) for part in parts if part["panels"]],
+        "tables": _tables_of_scenario(tabled, scenario),
+        "figures": [report_parts.keep_shown_legend(part) for part in parts if part["panels"]],
     }
 
 
-def _part(tabled: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
+def _tables_of_scenario(tabled: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
     """The tables with their blocks of one scenario; those that have some."""
     parts = (
         {**table, "blocks": [b for b in table["blocks"] if b["scenario"] == scenario]}

@@ -25,7 +25,7 @@ ElementTree.register_namespace("", SVG)
 
 
 def cut_panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
-    """Cuts the SVG of `drawing.draw` into one `<svg>` per panel, by the id that its data has.
+    """Cuts the SVG of `draw_figure` into one `<svg>` per panel, by the id that its data has.
 
     Text and axes take the page's text colour and font. Groups of series get `data-key`, their
     entry in the legend; ids other than those of panels and series are made unique or dropped.
@@ -35,7 +35,7 @@ def cut_panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
     cut = {}
     for panel in data["panels"]:
         group = copy.deepcopy(by_id[panel["id"]])
-        _own(group, panel, by_id)
+        _copy_referenced_elements(group, panel, by_id)
         picture = ElementTree.Element(
             f"{{{SVG}}}svg",
             {
@@ -43,15 +43,15 @@ def cut_panels(svg: str, data: Mapping[str, Any]) -> dict[str, str]:
                 "data-panel": panel["id"],
                 "role": "img",
                 "tabindex": "0",
-                "aria-label": _describe(panel),
+                "aria-label": _alternative_text(panel),
             },
         )
         picture.append(group)
-        cut[panel["id"]] = _small(picture)
+        cut[panel["id"]] = _compact_svg(picture)
     return cut
 
 
-def _describe(panel: Mapping[str, Any]) -> str:
+def _alternative_text(panel: Mapping[str, Any]) -> str:
     """What the panel shows, for those who do not see it: each line's last value."""
     ends = (
         f"{line['key']} {line['y'][-1]:.4g}"
@@ -62,19 +62,19 @@ def _describe(panel: Mapping[str, Any]) -> str:
     return f"{panel['title']}: {panel['y_label']} by {panel['x_label']}{at}"
 
 
-def _small(picture: ElementTree.Element) -> str:
+def _compact_svg(picture: ElementTree.Element) -> str:
     """The picture as text, a third as long: without what a page says once for all panels.
 
     A page gives text its font, size and colour; a tenth of a point is less than eyes can see.
     """
     for parent in picture.iter():
         parent.text = parent.text if parent.tag.endswith("}text") else None
-        children = [inner for child in parent for inner in _unwrap(child)]
+        children = [inner for child in parent for inner in _unwrap_group(child)]
         parent[:] = children
         for child in children:
             child.tail = None
         for name in PLACES & parent.attrib.keys():
-            parent.set(name, re.sub(r"-?\d+\.\d{2,}", _tenth, parent.attrib[name]))
+            parent.set(name, re.sub(r"-?\d+\.\d{2,}", _round_to_tenth, parent.attrib[name]))
     text = ElementTree.tostring(picture, encoding="unicode").replace(INK, "currentColor")
     # The path that a tick uses has its line already; the frame behind the axes is empty.
     text = re.sub(r'(<use [^>]*?) style="fill: c\w+; stroke: c\w+; stroke-width: 0.8"', r"\1", text)
@@ -85,18 +85,18 @@ def _small(picture: ElementTree.Element) -> str:
     return re.sub(r"\s+", " ", text).replace(' "', '"').replace("> <", "><").replace(" />", "/>")
 
 
-def _tenth(match: re.Match[str]) -> str:
+def _round_to_tenth(match: re.Match[str]) -> str:
     return f"{float(match[0]):.1f}".removesuffix(".0")
 
 
-def _unwrap(element: ElementTree.Element) -> list[ElementTree.Element]:
+def _unwrap_group(element: ElementTree.Element) -> list[ElementTree.Element]:
     """The element, or what is in it where it is a group that says nothing."""
     if element.tag != f"{{{SVG}}}g" or element.attrib:
         return [element]
-    return [inner for child in element for inner in _unwrap(child)]
+    return [inner for child in element for inner in _unwrap_group(child)]
 
 
-def _own(
+def _copy_referenced_elements(
     group: ElementTree.Element,
     panel: Mapping[str, Any],
     by_id: Mapping[str | None, ElementTree.Element],
@@ -106,7 +106,7 @@ def _own(
     for series in panel["series"]:
         keys[series["id"]] = keys[f"{series['id']}--range"] = series["key"]
     inside = {element.get("id") for element in group.iter()} - {None}
-    needed = _references(group)
+    needed = _referenced_ids(group)
     defs = ElementTree.Element(f"{{{SVG}}}defs")
     defs.extend(copy.deepcopy(by_id[name]) for name in sorted(needed - inside))
     group.insert(0, defs)
@@ -125,7 +125,7 @@ def _own(
             element.set("clip-path", clip.replace("(#", f"(#{panel['id']}--"))
 
 
-def _references(group: ElementTree.Element) -> set[str]:
+def _referenced_ids(group: ElementTree.Element) -> set[str]:
     """Ids that elements of the group point to."""
     result = set()
     for element in group.iter():
@@ -147,12 +147,12 @@ def load_templates() -> jinja2.Environment:
     result.filters |= {
         "counted": output_formats.count_of,
         "titled": title_of,
-        "shortened": shorten,
+        "shortened": shorten_hashes,
     }
     result.filters |= {
         "ruled": labels.rule_label,
         "amount": labels.format_amount,
-        "noted": notes_of,
+        "noted": table_notes,
     }
     result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
     return result
@@ -163,12 +163,12 @@ def title_of(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name).capitalize()
 
 
-def shorten(text: str) -> str:
+def shorten_hashes(text: str) -> str:
     """A text whose checksums and commits have twelve digits."""
     return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28,}\b", r"\1", text)
 
 
-def ours_and_of_paper(
+def split_own_and_paper(
     artifacts: list[dict[str, Any]],
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Our own tables or figures, and those of the paper, each in the experiment's order."""
@@ -189,11 +189,11 @@ def read_table(path: Path) -> dict[str, Any]:
         "name": path.stem,
         "view": view,
         "caption": views.caption(view),
-        "blocks": [_block(part) for _, part in cells.groupby("section", sort=False)],
+        "blocks": [_section_block(part) for _, part in cells.groupby("section", sort=False)],
     }
 
 
-def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
+def table_notes(blocks: list[dict[str, Any]]) -> list[str]:
     """What the marks of these blocks of a table mean."""
     marks = {
         mark
@@ -205,12 +205,12 @@ def notes_of(blocks: list[dict[str, Any]]) -> list[str]:
     return display.notes_of_marks(marks)
 
 
-def _block(cells: pd.DataFrame) -> dict[str, Any]:
+def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
     """A section, of which every line has a cell in every column."""
     section, scenario = cells.iloc[0][["section", "scenario"]]
     # Whether a column holds words alone.
     words = (cells.groupby("column", sort=False)["value"].max() == "").to_dict()
-    shown = [(_cell(one), words[one["column"]]) for one in cells.to_dict("records")]
+    shown = [(_cell_facts(one), words[one["column"]]) for one in cells.to_dict("records")]
     lines = []
     for (label, kind), line in cells.assign(shown=shown).groupby(["row", "kind"], sort=False):
         # Cells without a value have no runs; rows over several methods lead to none of them.
@@ -220,7 +220,7 @@ def _block(cells: pd.DataFrame) -> dict[str, Any]:
             {
                 "label": label,
                 "kind": kind,
-                "made": provenance.anchor(place) if place else "",
+                "made": provenance.origin_anchor(place) if place else "",
                 "method": place.rpartition("/")[2],
                 "cells": line["shown"].to_list(),
             }
@@ -228,18 +228,18 @@ def _block(cells: pd.DataFrame) -> dict[str, Any]:
     return {
         "label": section.removeprefix(f"{scenario} / "),
         "scenario": scenario,
-        "headers": [(*_header(header), alone) for header, alone in words.items()],
+        "headers": [(*_split_header_unit(header), alone) for header, alone in words.items()],
         "lines": lines,
     }
 
 
-def _header(text: str) -> tuple[str, str]:
+def _split_header_unit(text: str) -> tuple[str, str]:
     """A column's name and its unit."""
     match = re.fullmatch(r"(.*) \((.*)\)", text)
     return (match[1], match[2]) if match else (text, "")
 
 
-def _cell(row: dict[str, str]) -> dict[str, Any]:
+def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
     result = [mark for mark in display.NOTES if row[mark] == "1"]
     return {
@@ -263,30 +263,30 @@ def read_figure(path: Path) -> dict[str, Any]:
     return data
 
 
-def shown_legend(part: dict[str, Any]) -> dict[str, Any]:
+def keep_shown_legend(figure: dict[str, Any]) -> dict[str, Any]:
     """The figure with the legend's entries that its panels show."""
-    shown = {series["key"] for panel in part["panels"] for series in panel["series"]}
+    shown = {series["key"] for panel in figure["panels"] for series in panel["series"]}
     colours = (
         {**entry, "colour": "currentColor" if entry["colour"] == INK else entry["colour"]}
-        for entry in part["legend"]
+        for entry in figure["legend"]
         if entry["key"] in shown
     )
-    return {**part, "legend": list(colours)}
+    return {**figure, "legend": list(colours)}
 
 
-def script_data(figure: dict[str, Any]) -> dict[str, Any]:
+def figure_script_data(figure: dict[str, Any]) -> dict[str, Any]:
     """What the pages' script needs of a figure to show its values: four digits of each."""
     return {
         "colours": {entry["key"]: entry["colour"] for entry in figure["legend"]},
         "labels": {entry["key"]: entry["label"] for entry in figure["legend"]},
         "panels": [
             {name: panel[name] for name in ("id", "title", "method", "x_label", "axes", "x_limits")}
-            | {"series": [_points(series) for series in panel["series"]]}
+            | {"series": [_series_points(series) for series in panel["series"]]}
             for panel in figure["panels"]
         ],
     }
 
 
-def _points(series: dict[str, Any]) -> dict[str, Any]:
+def _series_points(series: dict[str, Any]) -> dict[str, Any]:
     y = [None if v is None else float(f"{v:.4g}") for v in series["y"]]
     return {"key": series["key"], "x": series["x"], "y": y}

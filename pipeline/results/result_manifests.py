@@ -18,7 +18,9 @@ def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapsho
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def write(out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]) -> None:
+def write_result_manifest(
+    out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]
+) -> None:
     """Writes the manifest of what a stage has made.
 
     Args:
@@ -36,7 +38,7 @@ def write(out: Path, taken: made_from.InputSnapshot, settings: Any, files: Itera
         modules=[stages.STAGES[taken.stage].partition(":")[0]],
         assets=stages.ASSETS[taken.stage],
         facts={},
-        taken=taken,
+        snapshot=taken,
     )
 
 
@@ -70,7 +72,7 @@ def altered_problem(out: Path, stage: str) -> str | None:
     place = made_from.manifest_beside(out)
     if not place.is_file():
         return None
-    remake = f"make it with `{output_root.command_for(out, force=True)}`"
+    remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
     known = checksums.DigestCache(checksums.MEMORY)
     listed = checksums.listed_files(
         place.parent, manifests.read_manifest(place, stage, remake), remake
@@ -110,6 +112,6 @@ def refuse_altered(out: Path, stage: str) -> None:
     """
     place = made_from.manifest_beside(out)
     if not place.is_file():
-        remake = f"make it with `{output_root.command_for(out, force=True)}`"
+        remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
     manifest_or_file(out, stage)

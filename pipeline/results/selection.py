@@ -35,9 +35,11 @@ FOLDERS = (Path("results"), Path("restored"))
 """Results folders that are asked where none is named: those of a run, and of `pike restore`."""
 
 
-def newest_folder() -> Path:
+def newest_results_folder() -> Path:
     """The one of `FOLDERS` whose databases were written last; the first where none has any."""
-    return max(FOLDERS, key=lambda folder: max(map(_written, _databases(folder)), default=0))
+    return max(
+        FOLDERS, key=lambda folder: max(map(_modified_time, _database_files(folder)), default=0)
+    )
 
 
 def find_database(database: Path | None) -> Path:
@@ -48,9 +50,9 @@ def find_database(database: Path | None) -> Path:
     """
     if database is not None:
         return database
-    folder = newest_folder()
-    whole, some = folder / DATABASE, _databases(folder)
-    return whole if whole in some else max(some, key=_written, default=whole)
+    folder = newest_results_folder()
+    whole, some = folder / DATABASE, _database_files(folder)
+    return whole if whole in some else max(some, key=_modified_time, default=whole)
 
 
 def is_of_some_runs(database: Path) -> bool:
@@ -61,20 +63,20 @@ def is_of_some_runs(database: Path) -> bool:
 def whole_database(database: Path) -> str:
     """For a database of some runs: that of all, and the command that builds it if it is missing."""
     whole = database.parents[1] / DATABASE
-    return str(whole) + ("" if whole.is_file() else f" (`{output_root.command_for(whole)}`)")
+    return str(whole) + ("" if whole.is_file() else f" (`{output_root.command_to_make(whole)}`)")
 
 
-def _databases(folder: Path) -> list[Path]:
+def _database_files(folder: Path) -> list[Path]:
     return [
         path for path in (folder / DATABASE, *folder.glob("databases/*.duckdb")) if path.is_file()
     ]
 
 
-def _written(path: Path) -> float:
+def _modified_time(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Says in a line which database answers, and of which experiment it is.
 
     Two experiments may have one name: the folder that the configuration names, and the number of
@@ -99,7 +101,7 @@ def announce(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
             runs = f"of its runs; all of them are in {whole_database(database)}"
         facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
     log.info("Answer from %s%s", database, facts)
-    _warn_of_age(database, _changed_inputs(database))
+    _warn_if_outdated(database, _changed_inputs(database))
 
 
 def write_ahead_log(database: Path) -> Path:
@@ -125,7 +127,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             f"minute, {FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
-    output_root.refuse_path(database)
+    output_root.refuse_unopenable_path(database)
     if os.path.lexists(changes := write_ahead_log(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
@@ -145,7 +147,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     if problem := result_manifests.altered_problem(database, "database"):
         log.warning("%s", problem)
     else:
-        _warn_of_age(database, result_manifests.outdated_parts(database, "database"))
+        _warn_if_outdated(database, result_manifests.outdated_parts(database, "database"))
     return result
 
 
@@ -159,7 +161,7 @@ def _changed_inputs(database: Path) -> list[str]:
     return [os.path.normpath(folder / one.removeprefix("inputs.")) for one in names]
 
 
-def _warn_of_age(database: Path, changed: Sequence[str]) -> None:
+def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     """Says in a line, if anything that a database was built from has changed since, what to do."""
     if not changed:
         return
@@ -167,15 +169,15 @@ def _warn_of_age(database: Path, changed: Sequence[str]) -> None:
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
     today = [
         one
-        for one in _databases(folder)
+        for one in _database_files(folder)
         if made_from.manifest_beside(one).is_file()
-        and _written(one) > _written(database)
+        and _modified_time(one) > _modified_time(database)
         and not result_manifests.outdated_parts(one, "database")
     ]
     log.warning(
         "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s",
-        *(database, ", ".join(changed[:3]), more, output_root.command_for(database)),
-        f"; newer is --database {max(today, key=_written)}" if today else "",
+        *(database, ", ".join(changed[:3]), more, output_root.command_to_make(database)),
+        f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
 
 
@@ -186,11 +188,11 @@ def other_version(database: Path, view: str = "") -> InputError:
             f"{database} holds what its tables and figures read, and this is not among it: "
             f"ask {whole_database(database)}"
         )
-    again = output_root.command_for(database, force=True)
+    again = output_root.command_to_make(database, force=True)
     return InputError(f"{database} was made by another version: make it anew with `{again}`")
 
 
-def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
+def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database that `pike database` made.
 
     Raises:
@@ -204,13 +206,13 @@ def connect_ours(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def open_ours(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database that `pike database` made, for questions of this version's own.
 
     Raises:
-        InputError: as `connect_ours`, or another version made it.
+        InputError: as `connect_experiment`, or another version made it.
     """
-    with connect_ours(database) as connection:
+    with connect_experiment(database) as connection:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
@@ -224,8 +226,8 @@ def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> l
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
-def rows(
-    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], where: str
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], place: str
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
@@ -235,7 +237,7 @@ def rows(
         connection: An open database.
         view: Name of the view.
         selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
-        where: Where the selection was set, for messages.
+        place: Where the selection was set, for messages.
 
     Raises:
         InputError: unknown view, column or value; the view is over more than is selected, or fails.
@@ -243,43 +245,43 @@ def rows(
     every = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(every).fetchall()]
     if view not in known:
-        if view in views.view_texts() and (database := _path_of(connection)):
+        if view in views.view_sql_by_name() and (database := _path_of(connection)):
             raise other_version(database, view)
-        raise InputError(unknown_name_message(view, known, f"{where}.query"))
+        raise InputError(unknown_name_message(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
     with views.explain_failure(view):
         result = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
-        column, place = RUN_COLUMNS.get(key, key), f"{where}.selection.{key}"
+        column, at = RUN_COLUMNS.get(key, key), f"{place}.selection.{key}"
         if not isinstance(wanted, list):
-            problems.append(f"{place}: {wanted!r} is not a list of values")
+            problems.append(f"{at}: {wanted!r} is not a list of values")
         elif column in RUN_COLUMNS.values():
             values = f"select distinct {column} from runs"
             present = [value for (value,) in connection.execute(values).fetchall()]
             problems += [
-                unknown_name_message(str(v), map(str, present), place)
+                unknown_name_message(str(v), map(str, present), at)
                 for v in wanted
                 if v not in present
             ]
             if column not in columns and set(present) - set(wanted):
                 problems.append(
-                    f"{place}: {view} is over all runs of the database: give it a database that "
+                    f"{at}: {view} is over all runs of the database: give it a database that "
                     f"holds only the selected {key}"
                 )
         elif column not in columns:
             problems.append(
-                unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{where}.selection")
+                unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
             )
         out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
         result = [row for row in result if row.get(column) is None or row[column] in wanted]
         if not problems:
-            _tell_left_out(view, place, out)
+            _warn_of_dropped_rows(view, at, out)
     refuse(problems)
     return result
 
 
-def _tell_left_out(view: str, place: str, dropped: Sequence[Row]) -> None:
+def _warn_of_dropped_rows(view: str, place: str, dropped: Sequence[Row]) -> None:
     """Says which rows of a table a selection leaves out: its query may have been given new ones."""
     if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
         more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
@@ -309,11 +311,11 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
     database = find_database(None if database is None else Path(database))
-    with connect_ours(database) as connection:
-        announce(connection, database)
+    with connect_experiment(database) as connection:
+        log_database_used(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
-            if name in views.view_texts():
+            if name in views.view_sql_by_name():
                 raise other_version(database, name)
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
 from pipeline.results import accuracy_tests, item_points
-from pipeline.results.inputs_of_tests import Measured, TaskCurve
+from pipeline.results.inputs_of_tests import MeasuredResults, TaskCurve
 from pipeline.results.item_points import CheckpointKey
 from pipeline.results.record_loader import insert_rows
 
@@ -45,7 +45,7 @@ class Speedup:
     seeds: int
 
 
-def lasting_reach(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
+def lasting_reach_tokens(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
     """Tokens from which on a curve is at zero or below; None where it ends above.
 
     Straight lines lie between checkpoints, whose trained tokens rise. Of several crossings the last
@@ -68,7 +68,7 @@ def speedup(
     method: str,
     against: str,
     *,
-    higher: bool = False,
+    higher_is_better: bool = False,
 ) -> Speedup | None:
     """Compares a method's curve with the baseline's end.
 
@@ -82,21 +82,21 @@ def speedup(
         checkpoints: What the rows of the parts are.
         method: The method in question.
         against: The baseline.
-        higher: Whether higher values are better.
+        higher_is_better: Whether higher values are better.
 
     Returns:
         None where the two have no seed, no two steps of all seeds or no document in common, or one
         document alone.
     """
-    curves = _curves(checkpoints, method, against)
+    curves = _pair_checkpoints(checkpoints, method, against)
     if curves is None or not parts:
         return None
     used, seeds, tokens_T, budget = curves
     parts = [part for part in parts if part.weight]
-    kept = [_shared_sums(part, used) for part in parts]
+    kept = [_shared_document_sums(part, used) for part in parts]
     if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None
-    sign, weight_K = -1 if higher else 1, [part.weight for part in parts]
+    sign, weight_K = -1 if higher_is_better else 1, [part.weight for part in parts]
 
     def less_the_end(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
@@ -112,10 +112,12 @@ def speedup(
     apart_T = [less_the_end(np.arange(seeds) * steps + t) for t in range(steps)]
     middle_T = np.array([e.difference for e in apart_T])
     half_T = np.array([mean_difference.half_width(e) for e in apart_T], np.float64)
-    reach, late, soon = (lasting_reach(middle_T + side * half_T, tokens_T) for side in (0, 1, -1))
+    reach, late, soon = (
+        lasting_reach_tokens(middle_T + side * half_T, tokens_T) for side in (0, 1, -1)
+    )
     ends = [sum_RxG[-seeds:].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
     at_end = int(np.searchsorted(tokens_T, budget).clip(max=steps - 1))
-    ratio, low, high = (_ratio(budget, tokens) for tokens in (reach, late, soon))
+    ratio, low, high = (_budget_ratio(budget, tokens) for tokens in (reach, late, soon))
     ahead = ratio is not None and ratio >= 1
     return Speedup(
         target=float(np.average(np.mean(ends, axis=1), weights=weight_K)),
@@ -131,11 +133,11 @@ def speedup(
     )
 
 
-def _ratio(budget: float, tokens: float | None) -> float | None:
+def _budget_ratio(budget: float, tokens: float | None) -> float | None:
     return None if tokens is None else budget / tokens if tokens else math.inf
 
 
-class _Curves(NamedTuple):
+class _PairedCheckpoints(NamedTuple):
     """The checkpoints of two methods that are compared, over the S seeds of both."""
 
     used: list[int]
@@ -147,7 +149,9 @@ class _Curves(NamedTuple):
     """Those of the baseline's last."""
 
 
-def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> _Curves | None:
+def _pair_checkpoints(
+    checkpoints: Sequence[CheckpointKey], method: str, against: str
+) -> _PairedCheckpoints | None:
     """What is compared of two methods; None without a common seed or two common steps.
 
     Seeds of which the method's last checkpoint alone was evaluated are left out.
@@ -166,10 +170,12 @@ def _curves(checkpoints: Sequence[CheckpointKey], method: str, against: str) -> 
     ends = [row[against, s, max(steps_of[against, s])] for s in seeds]
     tokens_T = np.mean([[checkpoints[i].tokens for i in rows] for rows in of_method], 0)
     budget = math.fsum(checkpoints[i].tokens for i in ends) / len(seeds)
-    return _Curves([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
+    return _PairedCheckpoints([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
 
 
-def _shared_sums(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.NDArray[Any]]:
+def _shared_document_sums(
+    part: TaskCurve, used: list[int]
+) -> tuple[Floats, Floats, npt.NDArray[Any]]:
     """Sums R x G over the documents of what all the used rows have, counts and names."""
     value_RxN = part.value_RxN[used]
     shared_N = np.isfinite(value_RxN).all(axis=0)
@@ -179,16 +185,19 @@ def _shared_sums(part: TaskCurve, used: list[int]) -> tuple[Floats, Floats, npt.
     return np.asarray(by_row, np.float64), np.asarray(count_G, np.float64), document_G
 
 
-def fill_table(measured: Measured) -> None:
+def fill_speedups(measured: MeasuredResults) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
     baseline = measured.baseline
     rows = []
-    for place, quantity, parts, checkpoints in [*_losses(measured), *_accuracies(measured)]:
+    for place, quantity, parts, checkpoints in [
+        *_loss_curves(measured),
+        *_accuracy_curves(measured),
+    ]:
         higher = quantity[0] != "loss"
         for method in dict.fromkeys(c.method for c in checkpoints):
             if method == baseline:
                 continue
-            result = speedup(parts, checkpoints, method, baseline, higher=higher)
+            result = speedup(parts, checkpoints, method, baseline, higher_is_better=higher)
             if result is not None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
@@ -196,20 +205,28 @@ def fill_table(measured: Measured) -> None:
     insert_rows(measured.connection, "speedups", rows)
 
 
-Curves = tuple[tuple[str, str], tuple[Any, ...], list[TaskCurve], list[CheckpointKey]]
-"""Scenario and model; quantity, shots, formulation, metric; parts; what their rows are."""
+class MeanCurves(NamedTuple):
+    """Curves of one quantity that is a mean over parts."""
+
+    place: tuple[str, str]
+    """Scenario and model."""
+    quantity: tuple[Any, ...]
+    """Quantity, shots, formulation, metric."""
+    parts: list[TaskCurve]
+    checkpoints: list[CheckpointKey]
+    """What the rows of the parts are."""
 
 
-def _losses(measured: Measured) -> Iterator[Curves]:
+def _loss_curves(measured: MeasuredResults) -> Iterator[MeanCurves]:
     """Curves of the mean loss."""
     for place in measured.places:
         checkpoints, losses = measured.losses(*place)
-        yield place, ("loss", None, None, None), [*losses.values()], checkpoints
+        yield MeanCurves(place, ("loss", None, None, None), [*losses.values()], checkpoints)
 
 
-def _accuracies(measured: Measured) -> Iterator[Curves]:
+def _accuracy_curves(measured: MeasuredResults) -> Iterator[MeanCurves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
-    kept = accuracy_tests.mean_tasks(measured.connection)
+    kept = accuracy_tests.tasks_in_mean(measured.connection)
     block = itemgetter(0, 1, 3, 4)  # Scenario, model, shots, formulation.
     groups = sorted((g for g in measured.groups if (g[0], g[2]) in kept), key=block)
     for (scenario, model, shots, formulation), same in itertools.groupby(groups, key=block):
@@ -217,11 +234,14 @@ def _accuracies(measured: Measured) -> Iterator[Curves]:
         runs = [run for run in answered[0].runs if all(run in a.runs for a in answered)]
         shared = set.intersection(*(set(a.points) for a in answered))
         for metric in sorted(shared.difference(NO_SKILL)):
-            parts = [_answer(a, metric, runs) for a in answered]
-            yield (scenario, model), ("accuracy", shots, formulation, metric), parts, runs
+            parts = [_accuracy_curve(a, metric, runs) for a in answered]
+            quantity = ("accuracy", shots, formulation, metric)
+            yield MeanCurves((scenario, model), quantity, parts, runs)
 
 
-def _answer(answered: item_points.Outcomes, metric: str, runs: list[CheckpointKey]) -> TaskCurve:
+def _accuracy_curve(
+    answered: item_points.ItemOutcomes, metric: str, runs: list[CheckpointKey]
+) -> TaskCurve:
     place = {run: row for row, run in enumerate(answered.runs)}
     points_RxI = answered.points[metric][[place[run] for run in runs]]
     return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)

@@ -43,7 +43,7 @@ import pandas as pd
 from pike_mixing.errors import InputError
 from pipeline.results import display, result_manifests, views
 from pipeline.results.display import EMPTY, Cell, cell_of, is_finite, number_with_error
-from pipeline.results.selection import Row, connect_ours, rows
+from pipeline.results.selection import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validate_settings import validate
@@ -82,12 +82,14 @@ class TableSection:
     cells: pd.DataFrame
     """A `Cell` by a row's label and kind, and by header."""
 
-    def sides(self, left: str, right: str) -> list[str]:
+    def alignments(self, left: str, right: str) -> list[str]:
         """How each column is set: to the left where it holds words alone."""
         words = self.cells.map(lambda cell: cell.value is None).all()
         return [left if alone else right for alone in words]
 
-    def texts(self, styles: Mapping[str, str], plain: Callable[[str], str] = str) -> pd.DataFrame:
+    def cell_texts(
+        self, styles: Mapping[str, str], plain: Callable[[str], str] = str
+    ) -> pd.DataFrame:
         """The cells' marked texts; `plain` makes a text fit for the format."""
 
         def text(cell: Cell) -> str:
@@ -124,27 +126,27 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    result_manifests.write(out, taken, values, places.values())
+    result_manifests.write_result_manifest(out, taken, values, places.values())
 
 
-def read_sections(table: TableSettings, database: Path, where: str) -> list[TableSection]:
+def read_sections(table: TableSettings, database: Path, place: str) -> list[TableSection]:
     """The table's blocks, best values marked; none where no selected run has what it shows.
 
     Args:
         table: The settings.
         database: The experiment's database.
-        where: Where the settings stand, for messages.
+        place: Where the settings stand, for messages.
 
     Raises:
         InputError: no such view or column, or a view that gives no cells, or two of one place.
     """
-    with connect_ours(database) as connection:
-        result = rows(connection, table.view, table.selection, where)
-        made, doubts = _runs(connection), display.read_doubts(connection, where)
+    with connect_experiment(database) as connection:
+        result = select_rows(connection, table.view, table.selection, place)
+        made, doubts = _runs_by_method(connection), display.read_doubts(connection, place)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
-            f"{where}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
+            f"{place}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
             "one that describes a table"
         )
     for row in result:
@@ -158,7 +160,9 @@ def read_sections(table: TableSettings, database: Path, where: str) -> list[Tabl
     return [make_section([row for row in result if row["section"] == name]) for name in sections]
 
 
-def _runs(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str | None, ...], tuple[str, ...]]:
+def _runs_by_method(
+    connection: duckdb.DuckDBPyConnection,
+) -> dict[tuple[str | None, ...], tuple[str, ...]]:
     """The runs of all seeds by scenario, model and method."""
     result = connection.execute(
         "select scenario, model, method, list(run order by seed) from runs group by all"
@@ -174,7 +178,7 @@ def make_section(rows: list[Row]) -> TableSection:
     """
     rows = [{**row, "title": column_header(row)} for row in rows]
     for title in {row["title"] for row in rows}:
-        _mark_best([row for row in rows if row["title"] == title])
+        _mark_best_values([row for row in rows if row["title"] == title])
     names = ["row_position", "row_label", "kind", "column_position", "column_label", "title"]
     places = pd.MultiIndex.from_tuples([[row[name] for name in names] for row in rows])
     if places.has_duplicates:
@@ -190,7 +194,7 @@ def make_section(rows: list[Row]) -> TableSection:
     return TableSection(section, scenario, model, cells)
 
 
-def _mark_best(column: list[Row]) -> None:
+def _mark_best_values(column: list[Row]) -> None:
     """Marks the best of a column as shown: what rounds to the same number is equally good.
 
     Bold is what a paired test confirms; the best number alone is underlined, or in italics where
@@ -217,7 +221,7 @@ def column_header(row: Row) -> str:
     return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
 
 
-def _marks(blocks: list[TableSection]) -> set[str]:
+def _all_marks(blocks: list[TableSection]) -> set[str]:
     return {
         mark
         for part in blocks
@@ -232,16 +236,16 @@ def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [views.EMPTY, ""]
     for part in blocks:
         lines += [f"## {part.section}", ""]
-        lines.append(_pipe(["", *part.cells]))
-        lines.append(_pipe(["---", *part.sides("---", "---:")]))
-        for (label, kind), *texts in part.texts(display.MARKDOWN).itertuples(name=None):
-            lines.append(_pipe([f"*{label}*" if kind == "reference" else label, *texts]))
+        lines.append(_markdown_row(["", *part.cells]))
+        lines.append(_markdown_row(["---", *part.alignments("---", "---:")]))
+        for (label, kind), *texts in part.cell_texts(display.MARKDOWN).itertuples(name=None):
+            lines.append(_markdown_row([f"*{label}*" if kind == "reference" else label, *texts]))
         lines.append("")
-    lines += [line for note in display.notes_of_marks(_marks(blocks)) for line in (note, "")]
+    lines += [line for note in display.notes_of_marks(_all_marks(blocks)) for line in (note, "")]
     return "\n".join(lines)
 
 
-def _pipe(cells: Iterable[str]) -> str:
+def _markdown_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
@@ -271,9 +275,9 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [views.EMPTY]
     for part in blocks:
         lines += [rf"\par\medskip {display.escape_latex(part.section)}\par\smallskip"]
-        lines += [rf"\begin{{tabular}}{{l{''.join(part.sides('l', 'r'))}}}", r"\toprule"]
+        lines += [rf"\begin{{tabular}}{{l{''.join(part.alignments('l', 'r'))}}}", r"\toprule"]
         lines += [" & ".join(["", *map(display.escape_latex, part.cells)]) + r" \\", r"\midrule"]
-        texts = part.texts(display.LATEX, display.escape_latex)
+        texts = part.cell_texts(display.LATEX, display.escape_latex)
         before = texts.index[0][1]
         for (label, kind), *line in texts.itertuples(name=None):
             lines += [r"\midrule"] if kind != before else []
@@ -282,6 +286,6 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
         rf"\par\smallskip {display.escape_latex(note)}"
-        for note in display.notes_of_marks(_marks(blocks))
+        for note in display.notes_of_marks(_all_marks(blocks))
     ]
     return "\n".join([*lines, r"\end{table}", ""])

@@ -54,7 +54,7 @@ def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
     """
     for name in SCHEMA:
         with explain_failure(name):
-            connection.execute(_read(SQL / f"{name}.sql"))
+            connection.execute(_read_text(SQL / f"{name}.sql"))
 
 
 @contextlib.contextmanager
@@ -94,21 +94,22 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
         InputError: DuckDB cannot run a view's query.
     """
     names = order_views(*wanted)
-    read = {name: tables_read(view_texts()[name]) for name in names}
+    read = {name: tables_read(view_sql_by_name()[name]) for name in names}
     within = set().union(*read.values())
     for name in names:
         if name in within:
             with explain_failure(name):
-                connection.execute(f"create table {name} as {view_texts()[name]} with no data")
+                query = view_sql_by_name()[name]
+                connection.execute(f"create table {name} as {query} with no data")
     for name in reversed(names):
         drop = f"drop table {name}; " if name in within else ""
         with explain_failure(name):
-            connection.execute(f"{drop}create view {name} as {view_texts()[name]}")
+            connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
     return within & DERIVED.keys()
 
 
 @functools.cache
-def view_texts() -> dict[str, str]:
+def view_sql_by_name() -> dict[str, str]:
     """SQL of every view by name; folders only put files together.
 
     Raises:
@@ -120,7 +121,7 @@ def view_texts() -> dict[str, str]:
             places = " and ".join(map(os.path.relpath, (other, path)))
             raise InputError(f"{places} would be one view, {path.stem}: rename one of them")
         result[path.stem] = path
-    return {name: _read(path) for name, path in result.items() if name not in SCHEMA}
+    return {name: _read_text(path) for name, path in result.items() if name not in SCHEMA}
 
 
 def _file_of(name: str) -> str:
@@ -128,7 +129,7 @@ def _file_of(name: str) -> str:
     return os.path.relpath(next(SQL.rglob(f"{name}.sql")))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """The text of a file.
 
     Raises:
@@ -144,7 +145,7 @@ def _read(path: Path) -> str:
 
 def order_views(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they stand on, each after what it reads."""
-    known = view_texts()
+    known = view_sql_by_name()
     uses: dict[str, list[str]] = {}
     waiting = list(wanted or known)
     while waiting:
@@ -165,7 +166,7 @@ def order_views(*wanted: str) -> list[str]:
 
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
-    return output if output in view_texts() else output.partition("_")[2]
+    return output if output in view_sql_by_name() else output.partition("_")[2]
 
 
 def caption(view: str) -> str:
@@ -174,7 +175,7 @@ def caption(view: str) -> str:
     Raises:
         InputError: it opens with none.
     """
-    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_texts()[view])
+    paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(
             f"{_file_of(view)} does not open with a comment: its first lines, each behind `--`, "
@@ -191,7 +192,8 @@ def tables_read(sql: str) -> set[str]:
 
 def base_tables(view: str) -> set[str]:
     """The base tables that a view stands on, through any number of views and derived tables."""
-    known, created = view_texts(), set(re.findall(r"create table (\w+)", _read(SQL / "schema.sql")))
+    known = view_sql_by_name()
+    created = set(re.findall(r"create table (\w+)", _read_text(SQL / "schema.sql")))
     result, waiting = set(), [view]
     while waiting:
         name = waiting.pop()

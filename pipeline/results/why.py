@@ -17,10 +17,10 @@ from pipeline.planning import outdated
 from pipeline.results import views
 from pipeline.results.selection import (
     Row,
-    announce,
     find_database,
     is_of_some_runs,
-    open_ours,
+    log_database_used,
+    open_current_version,
     query,
     whole_database,
 )
@@ -58,22 +58,22 @@ def explain_artifact(
     """
     database = find_database(database)
     named = {}
-    with open_ours(database) as connection:
-        announce(connection, database)
+    with open_current_version(database) as connection:
+        log_database_used(connection, database)
         lineage = _read_lineage(connection)
-        artifact = _full_name(artifact, list(lineage))
+        artifact = _artifact_name(artifact, list(lineage))
         if row is not None:
             inputs = _inputs_of_row(connection, lineage[artifact], row)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
-    if is_of_some_runs(database) and _lacks_runs(lineage[artifact]):
+    if is_of_some_runs(database) and _has_no_known_runs(lineage[artifact]):
         whole = whole_database(database)
         log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.all_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
-    tree = _Tree(lineage, stale, named)
+    tree = _LineageTree(lineage, stale, named)
     if format == "json":
         return output_formats.render(format, tree.chain(artifact), str)
     return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
@@ -89,24 +89,24 @@ def _read_lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, Row]:
     return {row["artifact"]: row for row in rows}
 
 
-def _full_name(artifact: str, names: list[str]) -> str:
+def _artifact_name(artifact: str, names: list[str]) -> str:
     """The stable name of what was asked for by it, or by a file of `tables/` or `figures/`."""
     if artifact not in names:
         found = [n for n in names if n.partition("/")[2] == Path(artifact).stem]
         artifact = found[0] if len(found) == 1 else artifact
     if artifact not in names:
-        raise InputError(_unknown(artifact, names))
+        raise InputError(_unknown_artifact_message(artifact, names))
     return artifact
 
 
-def _lacks_runs(made: Row) -> bool:
+def _has_no_known_runs(made: Row) -> bool:
     """Whether this is a table or figure of runs, and none of them is known."""
     if made["produced_by"] not in ("table", "figure") or made["inputs"]:
         return False
-    return any(not name.startswith("paper") for name in views.base_tables(_view(made)))
+    return any(not name.startswith("paper") for name in views.base_tables(_view_name(made)))
 
 
-def _view(made: Row) -> str:
+def _view_name(made: Row) -> str:
     """The view that gives a table or figure."""
     own: str | None = json.loads(made["settings"] or "{}").get("query")
     return own or views.view_of(made["artifact"].replace("/", "_", 1))
@@ -122,7 +122,7 @@ def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) 
     if table["produced_by"] != "table":
         kind = artifact.partition("/")[0]
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
-    cells = query(connection, f'from "{_view(table)}"')
+    cells = query(connection, f'from "{_view_name(table)}"')
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
     if not own:
@@ -144,7 +144,7 @@ def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) 
     return inputs
 
 
-def _unknown(artifact: str, names: list[str]) -> str:
+def _unknown_artifact_message(artifact: str, names: list[str]) -> str:
     inside = [name for name in names if artifact and artifact in name]
     # Whole last parts first (pike/seed0 is not a part of balanced-pike/seed0), short names first.
     inside.sort(key=lambda name: (not f"/{name}".endswith(f"/{artifact}"), len(name), name))
@@ -161,7 +161,7 @@ def _unknown(artifact: str, names: list[str]) -> str:
     )
 
 
-class _Tree:
+class _LineageTree:
     """Artifacts with what they were made from."""
 
     def __init__(
@@ -178,7 +178,10 @@ class _Tree:
             one = waiting.pop()
             if one not in found:
                 row = self._lineage[one]
-                known = {"facts": self._facts(one), "out_of_date": self._stale.get(one, [])}
+                known = {
+                    "facts": self._artifact_facts(one),
+                    "out_of_date": self._stale.get(one, []),
+                }
                 found[one] = {**row, **known}
                 waiting += reversed(row["inputs"])
         return list(found.values())
@@ -189,21 +192,21 @@ class _Tree:
             yield f"{indent}{name}  (above)"
             return
         self._seen.add(name)
-        yield from self._head(name, indent)
+        yield from self._artifact_lines(name, indent)
         kinds: dict[str, list[str]] = {}
         for source in self._lineage[name]["inputs"]:
             kinds.setdefault(source.partition("/")[0], []).append(source)
         for kind, sources in kinds.items():
             folded = 0
             for number, source in enumerate(sources):
-                news = self._is_stale(source) or not self._texts(source) <= self._seen
+                news = self._is_stale(source) or not self._text_sources(source) <= self._seen
                 if not number or len(sources) <= MANY or news:
                     yield from self.lines(source, f"{indent}  ")
                 elif name in self._rows:
-                    yield from self._head(source, f"{indent}  ")
+                    yield from self._artifact_lines(source, f"{indent}  ")
                     for run in self._lineage[source]["inputs"]:
                         if run.startswith("run/"):
-                            yield from self._head(run, f"{indent}    ")
+                            yield from self._artifact_lines(run, f"{indent}    ")
                 else:
                     folded += 1
             if folded:
@@ -213,26 +216,26 @@ class _Tree:
                     f"{sources[-1]}` shows one{own}, `--format json` all"
                 )
 
-    def _head(self, name: str, indent: str) -> Iterator[str]:
+    def _artifact_lines(self, name: str, indent: str) -> Iterator[str]:
         """The artifact without what it was made from."""
-        row, facts, detail = self._lineage[name], self._facts(name), indent + "    "
+        row, facts, detail = self._lineage[name], self._artifact_facts(name), indent + "    "
         of_row = f", row {self._rows[name]}" if name in self._rows else ""
-        yield f"{indent}{name}{of_row}  {_maker(row)}"
+        yield f"{indent}{name}{of_row}  {_maker_text(row)}"
         yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-        if shown := [f"{key} {_short(facts[key])}" for key in FACTS if facts.get(key)]:
+        if shown := [f"{key} {_shorten_checksum(facts[key])}" for key in FACTS if facts.get(key)]:
             yield f"{detail}{', '.join(shown)}"
         for reason in self._stale.get(name, []):
             yield detail + output_formats.colour_text(f"OUT OF DATE: {reason} changed", "red")
 
-    def _facts(self, name: str) -> Any:
+    def _artifact_facts(self, name: str) -> Any:
         facts = self._lineage[name]["facts"]
         return json.loads(facts) if facts else {}
 
     @functools.cache  # noqa: B019 - one tree lives as long as its process
-    def _texts(self, name: str) -> frozenset[str]:
+    def _text_sources(self, name: str) -> frozenset[str]:
         """The sources of text, and the tasks, that the artifact was made from."""
         own = frozenset([name] if name.startswith(("source/", "task/")) else [])
-        return own.union(*map(self._texts, self._lineage[name]["inputs"]))
+        return own.union(*map(self._text_sources, self._lineage[name]["inputs"]))
 
     @functools.cache  # noqa: B019 - one tree lives as long as its process
     def _is_stale(self, name: str) -> bool:
@@ -240,7 +243,7 @@ class _Tree:
         return name in self._stale or any(map(self._is_stale, self._lineage[name]["inputs"]))
 
 
-def _maker(row: Row) -> str:
+def _maker_text(row: Row) -> str:
     """By which stage and code, for what a stage made."""
     if not row["code_fingerprint"]:
         return f"[{row['produced_by']}]"
@@ -249,7 +252,7 @@ def _maker(row: Row) -> str:
     return f"[{row['produced_by']}, code {row['code_fingerprint']}{at}]"
 
 
-def _short(value: Any) -> str:
+def _shorten_checksum(value: Any) -> str:
     """Checksums by their first 16 digits, all else whole."""
     text = value if isinstance(value, str) else json.dumps(value)
     return text[:16] if re.fullmatch("[0-9a-f]{64}", text) else text

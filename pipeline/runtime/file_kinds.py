@@ -86,7 +86,7 @@ def _has_magic(head: bytes, magic: bytes) -> bool:
     return head.startswith(magic) and (not magic.isalnum() or bool(re.search(rb"[\0-\x08]", head)))
 
 
-def refuse_wrong_kind(path: Path, place: str | None = None) -> None:
+def refuse_wrong_file_kind(path: Path, place: str | None = None) -> None:
     """Refuses a file whose first bytes are not of what its name says.
 
     Args:
@@ -97,10 +97,10 @@ def refuse_wrong_kind(path: Path, place: str | None = None) -> None:
         InputError: it is a pointer of Git LFS or git-annex, a page of HTML, or of another format.
     """
     with path.open("rb") as file:
-        refuse_wrong_bytes(file.read(HEAD), path, place)
+        refuse_wrong_first_bytes(file.read(HEAD), path, place)
 
 
-def refuse_wrong_bytes(
+def refuse_wrong_first_bytes(
     head: bytes, path: Path, place: str | None = None, *, is_packed: bool = False
 ) -> None:
     """The same of bytes that were read from the file, or `is_packed` what it packs."""

@@ -112,6 +112,6 @@ def _is_temporary(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING
-    if isinstance(error, OSError) and errors.is_mendable(error):
+    if isinstance(error, OSError) and errors.is_user_fixable(error):
         return False
     return not (constants.HF_HUB_OFFLINE or isinstance(error, FileNotFoundError))

@@ -198,7 +198,7 @@ def write_manifest(
     given: Sequence[Path] = (),
     assets: Sequence[str] = (),
     known_sha256: Mapping[Path, str] | None = None,
-    taken: InputSnapshot | None = None,
+    snapshot: InputSnapshot | None = None,
 ) -> None:
     """Writes the record of one stage's work; it is written last and marks the work as complete.
 
@@ -214,21 +214,21 @@ def write_manifest(
         given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
         assets: Folders of the package whose files decide the result, too.
         known_sha256: SHA-256 of those of `files` that were hashed before.
-        taken: What the work was made from, taken before it; absent: nothing happened meanwhile.
+        snapshot: What the work was made from, taken before it; absent: nothing happened meanwhile.
 
     Raises:
         InputError: what the work was made from changed meanwhile.
     """
     here, known_sha256 = path.parent, known_sha256 or {}
-    taken = taken or InputSnapshot(stage, modules, assets=assets)
-    taken.take_digests(inputs, given)
-    taken.refuse_changed()
+    snapshot = snapshot or InputSnapshot(stage, modules, assets=assets)
+    snapshot.take_digests(inputs, given)
+    snapshot.refuse_changed()
     manifest = {
         "stage": stage,
         "settings": settings,
-        "inputs": _relative_paths({i: taken.inputs[i] for i in inputs}, here),
-        "content": _relative_paths(taken.content, here),
-        "given": {str(one): taken.given[one] for one in dict.fromkeys(given)},
+        "inputs": _relative_paths({i: snapshot.inputs[i] for i in inputs}, here),
+        "content": _relative_paths(snapshot.content, here),
+        "given": {str(one): snapshot.given[one] for one in dict.fromkeys(given)},
         "files": {
             os.path.relpath(f, here): {
                 "bytes": f.stat().st_size,
@@ -236,7 +236,7 @@ def write_manifest(
             }
             for f in files
         },
-        **taken.code_record(),
+        **snapshot.code_record(),
         **facts,
     }
     # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.

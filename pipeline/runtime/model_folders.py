@@ -28,7 +28,7 @@ def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
     path = Path(path_text) / "config.json" if Path(path_text).is_dir() else Path(path_text)
     if not path.is_file():
         raise InputError(f"{setting}: {path} does not exist: name a folder with a config.json")
-    file_kinds.refuse_wrong_kind(path)
+    file_kinds.refuse_wrong_file_kind(path)
     values = atomic_files.read_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
@@ -73,7 +73,7 @@ def folder_weights_digest(folder: Path) -> str:
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")
     for path in files:
-        file_kinds.refuse_wrong_kind(path)
+        file_kinds.refuse_wrong_file_kind(path)
     known = checksums.DigestCache(checksums.MEMORY)
     result = atomic_files.json_digest({path.name: known.sha256(path) for path in files})
     known.save()

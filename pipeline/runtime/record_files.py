@@ -26,7 +26,7 @@ def read_records(path: Path, remedy: str) -> Iterator[Any]:
     """
     place = str(path)
     try:
-        file_kinds.refuse_wrong_kind(path)
+        file_kinds.refuse_wrong_file_kind(path)
         if path.suffix == ".parquet":
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches():

@@ -95,7 +95,7 @@ class Benchmark:
         return [make_demonstration(row, self.task.style, formulation) for row in self.shots]
 
     @property
-    def chance(self) -> float:
+    def chance_percent(self) -> float:
         """Accuracy in percent of guessing, whose options are as many as each row has."""
         return 100 * sum(1 / len(row.options) for row in self.rows) / len(self.rows)
 
@@ -105,7 +105,7 @@ class Benchmark:
             "items": len(self.rows),
             "clusters": len({row.cluster for row in self.rows}),
             "origins": dict(sorted(Counter(row.origin for row in self.rows if row.origin).items())),
-            "chance": self.chance,
+            "chance": self.chance_percent,
             "demonstrations": [row.key for row in self.shots],
             "sha256": self.sha256(),
         }

@@ -174,7 +174,7 @@ def _write_task(
     records_by_split: Mapping[str, Sequence[Record]],
     settings: Mapping[str, Any],
     facts: Mapping[str, Any],
-    taken: made_from.InputSnapshot,
+    input_snapshot: made_from.InputSnapshot,
 ) -> None:
     with atomic_files.atomic_write(folder, "fetch") as partial:
         partial.mkdir()
@@ -187,11 +187,11 @@ def _write_task(
             stage="fetch",
             settings=settings,
             inputs=[],
-            given=[*taken.given],
+            given=[*input_snapshot.given],
             files=[*written],
             modules=[__name__],
             facts=facts,
-            taken=taken,
+            snapshot=input_snapshot,
         )
 
 

@@ -27,7 +27,7 @@ HORIZON = 80
 
 
 @dataclass(frozen=True)
-class Constants:
+class ConvergenceConstants:
     """What both bounds are made of."""
 
     L: float
@@ -63,7 +63,9 @@ class Constants:
         return 2 * self.L * self.gap * (self.delta + noise) / self.delta**2
 
 
-def measure_constants(problem: Problem, theta_D: Floats, delta: float, b: int) -> Constants:
+def measure_constants(
+    problem: Problem, theta_D: Floats, delta: float, b: int
+) -> ConvergenceConstants:
     """Constants that hold at every point, for losses of one term each (`leaning`, `along_axes`).
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
@@ -79,7 +81,7 @@ def measure_constants(problem: Problem, theta_D: Floats, delta: float, b: int) -
     axes_KxD = problem.axes_KxRxD[:, 0]
     unit_KxD = axes_KxD / np.linalg.norm(axes_KxD, axis=1, keepdims=True)
     cosine = float(np.abs(unit_KxD @ unit_KxD.T - np.eye(K)).max())
-    return Constants(
+    return ConvergenceConstants(
         L=problem.smoothness_of_sum(),
         beta=1 - cosine * (K - 1),
         gamma=1 + cosine * (K - 1),
@@ -121,7 +123,9 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
             ("uniform", known.uniform_step(), "sum", known.uniform_bound(), paths, 4),
         ):
             tried = {
-                size: steps_until(problem, start_D, known, method, size, count, HORIZON, generator)
+                size: steps_until_targets(
+                    problem, start_D, known, method, size, count, HORIZON, generator
+                )
                 for size in (eta * 2**power for power in range(longest + 1))
             }
             for target in ("max", "sum"):
@@ -144,10 +148,10 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
     return rows
 
 
-def steps_until(
+def steps_until_targets(
     problem: Problem,
     start_D: Floats,
-    known: Constants,
+    known: ConvergenceConstants,
     method: str,
     eta: float,
     paths: int,
@@ -187,11 +191,13 @@ def steps_until(
         weights_NxK = np.full((paths, K), 1 / K)
         if method == "conceptual PiKE":
             weights_NxK = _pike_weights(problem, known, eta, theta_NxD)
-        theta_NxD = problem.step(theta_NxD, weights_NxK, eta, known.b, generator)
+        theta_NxD = problem.sgd_step(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
 
 
-def _pike_weights(problem: Problem, known: Constants, eta: float, theta_NxD: Floats) -> Floats:
+def _pike_weights(
+    problem: Problem, known: ConvergenceConstants, eta: float, theta_NxD: Floats
+) -> Floats:
     """Lines 4-7 of Algorithm `alg: Basic PiKE` with exact statistics: rounded counts over b."""
     K = len(problem.variance_K)
     # With 1 - c (K - 2) for beta the weights minimise the bound that holds for all weights.

@@ -24,35 +24,35 @@ ROWS = 16
 """Batch size b."""
 
 
-def conflict(gradient_KxD: Floats) -> float:
+def least_conflict(gradient_KxD: Floats) -> float:
     """The least c >= 0 for which the gradients are c-conflicted (`def:Interaction_LB`)."""
     pairs = itertools.combinations(gradient_KxD, 2)
     return max([0.0, *(float(-(g @ h) / (g @ g + h @ h)) for g, h in pairs if g.any() or h.any())])
 
 
-def alignment(gradient_KxD: Floats) -> float:
+def least_alignment(gradient_KxD: Floats) -> float:
     """The least c >= 0 for which the gradients are c-aligned (`def:Interaction_UB`)."""
     pairs = itertools.combinations(gradient_KxD, 2)
     cosines = (g @ h / math.sqrt((g @ g) * (h @ h)) for g, h in pairs if g.any() and h.any())
     return float(max([0.0, *cosines]))
 
 
-def beta(conflicted: float, weights_K: Floats) -> float:
+def beta_constant(conflict: float, weights_K: Floats) -> float:
     """min_k 1 + c (2 - K - b / b_k); -inf where there is conflict and a domain has no rows."""
-    if conflicted == 0:
+    if conflict == 0:
         return 1.0
     least = float(weights_K.min())
-    return 1 + conflicted * (2 - len(weights_K) - 1 / least) if least else -math.inf
+    return 1 + conflict * (2 - len(weights_K) - 1 / least) if least else -math.inf
 
 
-def gamma(aligned: float, K: int) -> float:
+def gamma_constant(alignment: float, K: int) -> float:
     """1 + c (K - 1)."""
-    return 1 + aligned * (K - 1)
+    return 1 + alignment * (K - 1)
 
 
-def bound_applies(conflicted: float, weights_K: Floats) -> bool:
+def is_bound_valid(conflict: float, weights_K: Floats) -> bool:
     """The theorem's condition c < 1 / (K - 2 + b / b_k) for all k: no domain without rows."""
-    return bool(weights_K.min() > 0) and beta(conflicted, weights_K) > 0
+    return bool(weights_K.min() > 0) and beta_constant(conflict, weights_K) > 0
 
 
 def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
@@ -70,15 +70,17 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
         printed, of_sum, plain. The first two are infinite where beta is not positive.
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
-    K, c, aligned = len(weights_K), conflict(gradient_KxD), alignment(gradient_KxD)
-    L, L_sum = problem.smoothness(), problem.smoothness_of_sum()
+    K, c, aligned = len(weights_K), least_conflict(gradient_KxD), least_alignment(gradient_KxD)
+    L, L_sum = problem.smoothness_constant(), problem.smoothness_of_sum()
     now = float(statistics.loss_K.sum())
 
     def bound(constant: float, factor: float) -> float:
         if factor <= 0:  # The theorem bounds nothing, and the rule refuses it.
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
-        lam_K, kap_K = descent_bound_terms(*squares, b, constant, eta, factor, gamma(aligned, K))
+        lam_K, kap_K = descent_bound_terms(
+            *squares, b, constant, eta, factor, gamma_constant(aligned, K)
+        )
         return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
     added = eta * c * float(statistics.squared_norm_K.sum())
@@ -87,12 +89,12 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
         "L_sum": L_sum,
         "conflict": c,
         "alignment": aligned,
-        "beta": beta(c, weights_K),
-        "gamma": gamma(aligned, K),
-        "applies": bound_applies(c, weights_K),
+        "beta": beta_constant(c, weights_K),
+        "gamma": gamma_constant(aligned, K),
+        "applies": is_bound_valid(c, weights_K),
         "before": now,
-        "printed": bound(L, beta(c, weights_K)),
-        "of_sum": bound(L_sum, beta(c, weights_K)),
+        "printed": bound(L, beta_constant(c, weights_K)),
+        "of_sum": bound(L_sum, beta_constant(c, weights_K)),
         "plain": bound(L_sum, 1 - c * (K - 2)) + added,
     }
 
@@ -107,11 +109,13 @@ def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Float
         b: Rows of the batch.
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
-    K, c = len(gradient_KxD), conflict(gradient_KxD)
+    K, c = len(gradient_KxD), least_conflict(gradient_KxD)
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))
     squares = (statistics.squared_norm_K, statistics.variance_K)
     return descent_bound_minimiser(
-        *descent_bound_terms(*squares, b, *constants, gamma(alignment(gradient_KxD), K))
+        *descent_bound_terms(
+            *squares, b, *constants, gamma_constant(least_alignment(gradient_KxD), K)
+        )
     )
 
 
@@ -144,9 +148,9 @@ def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
         theta_D = 2 * generator.standard_normal(size) if point else np.zeros(size)
         for times in (0.25, 1.0):
             eta = times / problem.smoothness_of_sum()
-            for mixture, weights_K in _mixtures(problem, theta_D, eta).items():
+            for mixture, weights_K in _compared_weights(problem, theta_D, eta).items():
                 start_NxD = np.tile(theta_D, (draws, 1))
-                after_NxD = problem.step(start_NxD, weights_K, eta, ROWS, generator)
+                after_NxD = problem.sgd_step(start_NxD, weights_K, eta, ROWS, generator)
                 after_N = problem.losses(after_NxD).sum(axis=1)
                 exact = None
                 if problem.shape == "quadratic":
@@ -168,7 +172,7 @@ def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
     return rows
 
 
-def _mixtures(problem: Problem, theta_D: Floats, eta: float) -> dict[str, Floats]:
+def _compared_weights(problem: Problem, theta_D: Floats, eta: float) -> dict[str, Floats]:
     K = len(problem.variance_K)
     uneven_K = np.arange(K, 0, -1.0)
     return {

@@ -11,6 +11,7 @@ Shapes: N points of two coordinates each; shares are w_1, and w_2 = 1 - w_1.
 import dataclasses
 import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -48,14 +49,14 @@ SHOWN = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Static shares of task 1 in the figure."""
 
 
-def _weights(share_N: Floats) -> Floats:
+def _both_weights(first_share_N: Floats) -> Floats:
     """w_1 and w_2: [N, 2]."""
-    return np.stack([share_N, 1 - share_N], axis=1)
+    return np.stack([first_share_N, 1 - first_share_N], axis=1)
 
 
-def _noise(share_N: Floats, setting: ExampleSetting) -> Floats:
+def _gradient_variance(first_share_N: Floats, setting: ExampleSetting) -> Floats:
     """Variance of each coordinate of a batch's mean gradient: [N]."""
-    return _weights(share_N) @ vector(*setting.sigma) ** 2 / setting.b
+    return _both_weights(first_share_N) @ vector(*setting.sigma) ** 2 / setting.b
 
 
 def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
@@ -77,8 +78,8 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
     follows step by step without simulation.
     """
-    kept_Nx2 = (1 - setting.eta * _weights(share_N)) ** 2
-    added_Nx1 = setting.eta**2 * _noise(share_N, setting)[:, None]
+    kept_Nx2 = (1 - setting.eta * _both_weights(share_N)) ** 2
+    added_Nx1 = setting.eta**2 * _gradient_variance(share_N, setting)[:, None]
     second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
     result = [second_Nx2.sum(axis=1) / 2]
     for _ in range(setting.steps):
@@ -87,9 +88,19 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     return np.stack(result)
 
 
-def simulate(
+class SimulatedPaths(NamedTuple):
+    """Means over simulated paths, at every step: [steps + 1] each."""
+
+    loss_T: Floats
+    stderr_T: Floats
+    """Of the mean loss."""
+    share_T: Floats
+    """The share that the next step draws by."""
+
+
+def simulate_paths(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
-) -> tuple[Floats, Floats, Floats]:
+) -> SimulatedPaths:
     """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
 
     Args:
@@ -97,10 +108,6 @@ def simulate(
         share: w_1, or None.
         paths: N.
         generator: Where the noise is drawn from.
-
-    Returns:
-        Mean loss at every step, its standard error, and the mean share that the next step draws
-        by: [steps + 1] each.
     """
     theta_Nx2 = np.tile(vector(*setting.start), (paths, 1))
     losses, shares = [], []
@@ -109,11 +116,11 @@ def simulate(
         share_N = optimal_share(theta_Nx2, setting) if share is None else np.full(paths, share)
         shares.append(share_N.mean())
         noise_Nx2 = generator.standard_normal(theta_Nx2.shape)
-        noise_Nx2 *= np.sqrt(_noise(share_N, setting))[:, None]
-        theta_Nx2 = theta_Nx2 - setting.eta * (_weights(share_N) * theta_Nx2 + noise_Nx2)
+        noise_Nx2 *= np.sqrt(_gradient_variance(share_N, setting))[:, None]
+        theta_Nx2 = theta_Nx2 - setting.eta * (_both_weights(share_N) * theta_Nx2 + noise_Nx2)
     loss_TxN = np.stack(losses)
     stderr_T = loss_TxN.std(axis=1, ddof=1) / paths**0.5
-    return loss_TxN.mean(axis=1), stderr_T, np.array(shares)
+    return SimulatedPaths(loss_TxN.mean(axis=1), stderr_T, np.array(shares))
 
 
 def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generator) -> list[Row]:
@@ -127,11 +134,11 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
         paths: Paths behind each mean.
         generator: Where the noise is drawn from.
     """
-    best = best_static(setting)[0]
+    best = best_static(setting).share
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
-        mean_T, stderr_T, share_T = simulate(setting, share, paths, generator)
+        mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
         quantile = t_quantile(LEVEL, paths - 1)
         exact_T = mean_T if share is None else static_losses(setting, vector(share))[:, 0]
         rows += [
@@ -151,14 +158,21 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     return rows
 
 
-def best_static(setting: ExampleSetting) -> tuple[float, float]:
-    """The static share, of 0, 0.01 ... 1, with the lowest last expected loss, and that loss."""
+class BestStatic(NamedTuple):
+    """The best static mixture."""
+
+    share: float
+    last_loss: float
+
+
+def best_static(setting: ExampleSetting) -> BestStatic:
+    """The static share, of 0, 0.01 ... 1, with the lowest last expected loss."""
     share_N = np.linspace(0, 1, 101)
     last_N = static_losses(setting, share_N)[-1]
-    return round(float(share_N[last_N.argmin()]), 2), float(last_N.min())
+    return BestStatic(round(float(share_N[last_N.argmin()]), 2), float(last_N.min()))
 
 
-def settings() -> list[ExampleSetting]:
+def paper_example_settings() -> list[ExampleSetting]:
     """The figure's setting, a grid around it, and one where adaptive mixing loses."""
     starts, noise = ((1.0, 1.0), (3.0, 1.0), (1.0, 3.0)), (0.1, 1.0, 5.0)
     grid = itertools.product(starts, noise, (0.05, 0.2, 0.5), (4, 32))
@@ -189,7 +203,7 @@ def comparison_rows(
     rows = []
     for setting in chosen:
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
-        mean_T, stderr_T, _ = simulate(setting, None, paths, generator)
+        mean_T, stderr_T, _ = simulate_paths(setting, None, paths, generator)
         share, static = best_static(setting)
         half = t_quantile(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)

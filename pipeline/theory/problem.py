@@ -37,7 +37,7 @@ class Problem:
 
     def losses(self, theta_NxD: Floats) -> Floats:
         """L_k at each point: [N, K]."""
-        reach_NxKxR = self._reach(theta_NxD)
+        reach_NxKxR = self._projections(theta_NxD)
         if self.shape == "quadratic":
             return (reach_NxKxR**2).sum(axis=2) / 2
         # log cosh x = log(e^x + e^-x) - log 2, which does not overflow.
@@ -45,18 +45,18 @@ class Problem:
 
     def gradients(self, theta_NxD: Floats) -> Floats:
         """The gradients of the L_k at each point: [N, K, D]."""
-        reach_NxKxR = self._reach(theta_NxD)
+        reach_NxKxR = self._projections(theta_NxD)
         slope_NxKxR = reach_NxKxR if self.shape == "quadratic" else np.tanh(reach_NxKxR)
         return np.einsum("nkr,krd->nkd", slope_NxKxR, self.axes_KxRxD)
 
-    def _reach(self, theta_NxD: Floats) -> Floats:
+    def _projections(self, theta_NxD: Floats) -> Floats:
         return np.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
 
     def curvatures(self) -> Floats:
         """Hessians of the L_k where phi'' is 1, its largest value: [K, D, D]."""
         return np.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
 
-    def smoothness(self) -> float:
+    def smoothness_constant(self) -> float:
         """L of Assumption `as:assumption1`: the Lipschitz constant of the worst grad L_k."""
         return float(np.linalg.eigvalsh(self.curvatures()).max())
 
@@ -72,7 +72,7 @@ class Problem:
             squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
         )
 
-    def step(
+    def sgd_step(
         self,
         theta_NxD: Floats,
         weights_NxK: Floats,

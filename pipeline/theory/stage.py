@@ -22,7 +22,7 @@ SEED = 0
 
 
 @dataclasses.dataclass(frozen=True)
-class Sizes:
+class TheorySizes:
     """How much is simulated."""
 
     paths: int = 4000
@@ -33,7 +33,7 @@ class Sizes:
     """Paths of conceptual PiKE; each solves for its weights at every step."""
 
 
-def write_records(out: Path, sizes: Sizes = Sizes()) -> None:
+def write_theory_records(out: Path, sizes: TheorySizes = TheorySizes()) -> None:
     """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
     taken = made_from.InputSnapshot("theory", [__name__])
     with atomic_files.atomic_write(out, "theory") as partial:
@@ -50,11 +50,11 @@ def write_records(out: Path, sizes: Sizes = Sizes()) -> None:
             files=sorted(partial.glob("*.parquet")),
             modules=[__name__],
             facts={},
-            taken=taken,
+            snapshot=taken,
         )
 
 
-def theory_records(sizes: Sizes) -> dict[str, list[Row]]:
+def theory_records(sizes: TheorySizes) -> dict[str, list[Row]]:
     """The rows of every record by its name."""
 
     def stream(index: int) -> np.random.Generator:
@@ -62,7 +62,9 @@ def theory_records(sizes: Sizes) -> dict[str, list[Row]]:
 
     return {
         "example": example.curve_rows(example.FIGURE, sizes.paths, stream(0)),
-        "example_settings": example.comparison_rows(example.settings(), sizes.paths, stream(1)),
+        "example_settings": example.comparison_rows(
+            example.paper_example_settings(), sizes.paths, stream(1)
+        ),
         "descent": descent.measurement_rows(sizes.draws, stream(3)),
         "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, stream(5)),
     }

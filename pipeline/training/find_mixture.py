@@ -116,7 +116,7 @@ def find_mixture(settings: Path, out: Path) -> None:
         files=[],
         modules=modules,
         facts=facts,
-        taken=taken,
+        snapshot=taken,
     )
 
 
@@ -191,14 +191,18 @@ def _mean_and_stderr(difference_S: Floats) -> tuple[float, float | None]:
 
 
 def _read_proxy(
-    name: str, source: ProxyRun, search: MixtureSearch, reads: str, taken: made_from.InputSnapshot
+    name: str,
+    source: ProxyRun,
+    search: MixtureSearch,
+    reads: str,
+    input_snapshot: made_from.InputSnapshot,
 ) -> Proxy:
     """One proxy; the manifests that are read for it are taken."""
     folder, domains = Path(source.folder), search.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(f"proxy {name}: {path} does not exist: train the run to its end first")
-    taken.take_digests([path])
+    input_snapshot.take_digests([path])
     record = manifests.read_manifest(path, "pretrain", "train the run again")
     if set(record["domains"]) != set(domains):
         raise InputError(
@@ -211,7 +215,7 @@ def _read_proxy(
         weights_K = by_domain.shares_in_order(source.weights_by_domain, domains, name)
     step = f"step{record['steps']}"
     if reads != "state":
-        taken.take_digests([folder / "evaluations" / atomic_files.MANIFEST])
+        input_snapshot.take_digests([folder / "evaluations" / atomic_files.MANIFEST])
         place = (name, folder / "evaluations", record["steps"], domains)
         losses = _losses_of_evaluation(*place, "search_losses")
         loss_K = np.array([math.nan if loss is None else loss for loss in losses])
@@ -224,7 +228,7 @@ def _read_proxy(
             f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
             f"mixture in the order {', '.join(domains)}: give both the same order"
         )
-    taken.take_digests([folder / "checkpoints" / step / atomic_files.MANIFEST])
+    input_snapshot.take_digests([folder / "checkpoints" / step / atomic_files.MANIFEST])
     state = _read_method_state(name, folder / "checkpoints" / step)
     return Proxy(name, weights_K=weights_K, state=state)
 

@@ -120,9 +120,9 @@ def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -
 
     Where either is not there to be compared, other sizes are told.
     """
-    if work.model.weights is None:
+    if work.model.weights_folder is None:
         return
-    weights, where = Path(work.model.weights), f"tokenizers.{work.tokenizer}"
+    weights, where = Path(work.model.weights_folder), f"tokenizers.{work.tokenizer}"
     theirs = sorted(weights.glob("tokenizer.json")) or sorted(weights.glob("*.model"))
     named = [folder / name for name in corpus.manifest.get("inputs", {})]
     ours = [path for path in named if path.suffix == ".model" and path.is_file()]
@@ -247,7 +247,7 @@ def refuse_untrainable(
     recipe, n = work.training, parallel.world_size()
     problems = [
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
-        for problem in recipe.unmeasurable(method.needs().statistics, len(work.domains))
+        for problem in recipe.variance_problems(method.needs().statistics, len(work.domains))
     ]
     if shard and n == xla_chips.chip_count(device) == 1:
         problems.append(

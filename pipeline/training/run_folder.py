@@ -225,10 +225,10 @@ class RunFolder:
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write_checkpoint, state.step, taken))
 
-    def _write_checkpoint(self, step: int, taken: checkpoint.Snapshot) -> None:
+    def _write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
         self.records.flush_to_disk()
-        checkpoint.write_checkpoint(self.checkpoints / f"step{step}", taken)
+        checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
         self._delete_superfluous(step, self.work.training.resume_keep)
 
     def _delete_superfluous(self, step: int, newest: int) -> None:
@@ -289,7 +289,7 @@ class RunFolder:
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
             known_sha256=sums,
-            taken=taken,
+            snapshot=taken,
         )
 
 

@@ -156,4 +156,4 @@ def test_a_plan_counts_pieces_without_the_package(tmp_path, config, monkeypatch)
     values["results"] = str(tmp_path)
     values["tokenizers"]["installed"] = given(tmp_path)
     jobs = Jobs(planner.plan(values, "mine.yaml"), accelerators.find_accelerator("cpu"), 1)
-    assert jobs.vocabulary("installed") == 6
+    assert jobs.vocabulary_size("installed") == 6

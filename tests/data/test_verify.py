@@ -11,7 +11,7 @@ from downloads import manifest
 from pike_mixing.errors import InputError
 from pipeline.data import shards
 from pipeline.data.shards import Corpus
-from pipeline.planning.verify import verify
+from pipeline.planning.verify import verify_results
 from pipeline.runtime import atomic_files, checksums, ownership
 
 LIST = shards.documents_file_name("train")
@@ -30,11 +30,13 @@ def source(tmp_path, make_source):
 
 
 def test_whole_folders_are_told_with_their_sizes(corpus, source, tmp_path):
-    told = verify([str(tmp_path)], workers=2)
+    told = verify_results([str(tmp_path)], workers=2)
     assert f"{corpus}: corpus, 8 files" in told
     assert f"{source}: documents, 1 files" in told
     assert "all is whole" in told
-    by_folder = {one.pop("folder"): one for one in json.loads(verify([tmp_path], format="json"))}
+    by_folder = {
+        one.pop("folder"): one for one in json.loads(verify_results([tmp_path], format="json"))
+    }
     assert by_folder[str(corpus)].items() >= {"kind": "corpus", "files": 8}.items()
     assert by_folder[str(source)]["bytes"] == (source / "documents.parquet").stat().st_size
 
@@ -45,7 +47,7 @@ def test_every_damaged_file_is_named_with_what_to_do(corpus, source, tmp_path, w
     (corpus / "train-00002.bin").write_bytes(b"")
     edits.flip("documents.parquet")(source)
     with pytest.raises(InputError) as told:
-        verify([str(tmp_path)], workers=workers)
+        verify_results([str(tmp_path)], workers=workers)
     text = str(told.value)
     assert text.startswith("3 problems in 9 files:")
     assert "train-00001.bin was changed: its SHA-256 is not the manifest's: pack it anew" in text
@@ -62,11 +64,11 @@ def test_what_lies_behind_a_link_is_verified_too_and_a_circle_ends(corpus, tmp_p
     (tmp_path / "experiment.json").write_text('{"loss": NaN}')
     (place / "corpora").symlink_to(tmp_path / "corpora")
     (corpus / "again").symlink_to(tmp_path / "corpora")
-    assert f"{place / 'corpora' / 'tok' / 'web'}: corpus, 8 files" in verify([place])
+    assert f"{place / 'corpora' / 'tok' / 'web'}: corpus, 8 files" in verify_results([place])
     edits.flip("train-00001.bin")(corpus)
     (corpus / "foreign.txt").touch()
     with pytest.raises(InputError, match=r"train-00001\.bin was changed") as told:
-        verify([place])
+        verify_results([place])
     assert "foreign.txt is foreign" in str(told.value)
 
 
@@ -76,12 +78,12 @@ def test_results_may_lie_below_any_folder(make_source, tmp_path, above):
     atomic_files.write_json(place / "experiment.json", {"started_with": ["no.yaml"]})
     source = make_source(place / "data" / above, ["one", "two"])
     ownership.write_mark(source, "download", source)
-    assert "all is whole" in verify([place])
+    assert "all is whole" in verify_results([place])
     # Neither is a folder of that name in the root.
     atomic_files.write_json(source / "notes.json", {})
     atomic_files.write_json(place / "tokenizers" / "tok.json", {})
     with pytest.raises(InputError) as told:
-        verify([place])
+        verify_results([place])
     assert "tok.json is no manifest of a stage" in str(told.value)
     assert "notes.json is no manifest" not in str(told.value)
     assert "notes.json is foreign" in str(told.value)
@@ -91,7 +93,7 @@ def test_results_may_lie_below_any_folder(make_source, tmp_path, above):
 def test_a_damaged_file_of_a_split_is_named(corpus, name):
     path, whole = corpus / name, (corpus / name).read_bytes()
     reads = [
-        lambda: verify([str(corpus)]),
+        lambda: verify_results([str(corpus)]),
         lambda: Corpus.open(corpus, "train", verify=True),
         lambda: Corpus.open(corpus, "train"),
     ]
@@ -113,7 +115,7 @@ def test_a_damaged_file_of_a_split_is_named(corpus, name):
                 read()
         Corpus.open(corpus, "validation")
     path.write_bytes(whole)
-    assert "whole" in verify([str(corpus)])
+    assert "whole" in verify_results([str(corpus)])
 
 
 def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
@@ -143,7 +145,7 @@ def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
     atomic_files.write_json(memory, known)
     assert opened() == []
     with pytest.raises(InputError, match=rf"(?s)1 problems in 8 files:.*{shards[2]} was changed"):
-        verify([str(corpus.parent)])
+        verify_results([str(corpus.parent)])
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
 )
 def test_a_manifest_that_contradicts_itself_is_refused_at_every_open(corpus, change, message):
     edits.values(atomic_files.MANIFEST, change)(corpus)
-    for read in (lambda: verify([str(corpus)]), lambda: Corpus.open(corpus, "train")):
+    for read in (lambda: verify_results([str(corpus)]), lambda: Corpus.open(corpus, "train")):
         with pytest.raises(InputError, match=message):
             read()
 
@@ -170,10 +172,10 @@ def test_a_root_that_says_nothing_of_its_experiment_is_told(make_source, tmp_pat
     stamp = tmp_path / "results" / "experiment.json"
     (stamp.mkdir if content is None else lambda: stamp.write_text(content))()
     with pytest.raises(InputError) as told:
-        verify([tmp_path / "results"])
+        verify_results([tmp_path / "results"])
     assert f"delete it with `rm -r {stamp}`, and the workflow writes it anew" in str(told.value)
     atomic_files.remove_path(stamp)
-    assert "all is whole" in verify([tmp_path / "results"])
+    assert "all is whole" in verify_results([tmp_path / "results"])
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to(path.name)])
@@ -182,7 +184,7 @@ def test_what_is_no_file_is_named_and_not_opened(source, tmp_path, make, name):
     (source / name).unlink(missing_ok=True)
     make(source / name)
     with pytest.raises(InputError, match=rf"{name} is (a pipe|a link that leads nowhere|foreign)"):
-        verify([str(tmp_path)])
+        verify_results([str(tmp_path)])
 
 
 @pytest.mark.parametrize("content", [{"stage": "elsewhere", "files": {}}, [], None])
@@ -192,7 +194,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path, content):
         atomic_files.write_json(tmp_path / atomic_files.MANIFEST, content)
         verified, opened = "is no manifest of a stage", "is not"
     with pytest.raises(InputError, match=verified):
-        verify([str(tmp_path)])
+        verify_results([str(tmp_path)])
     with pytest.raises(InputError, match=opened):
         Corpus.open(tmp_path, "train")
 
@@ -210,9 +212,9 @@ def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     changes = {"tokenizer/sha256": sha256, "inputs": packed_with}
     edits.values(atomic_files.MANIFEST, changes)(corpus)
     refuse()
-    assert "whole" in verify([str(corpus)])
+    assert "whole" in verify_results([str(corpus)])
     model.write_bytes(b"other pieces")
-    for read in (refuse, lambda: verify([str(corpus)])):
+    for read in (refuse, lambda: verify_results([str(corpus)])):
         with pytest.raises(InputError, match=r"was packed with the tokenizer of SHA-256.*tok\.mod"):
             read()
     # Moved without its tokenizer, a corpus is as good as before.

@@ -25,7 +25,7 @@ MOMENTS = ("adatask",)
 
 
 def mixing_of(rule):
-    required = method_catalogue.required_settings(rule)
+    required = method_catalogue.example_settings(rule)
     method = registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
     torch.manual_seed(0)
     model, reference = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)

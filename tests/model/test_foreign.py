@@ -102,7 +102,7 @@ def folder(tmp_path):
 
 def written_out(place, **values):
     models = {"own": {"transformers": str(place), "vocabulary_multiple": 8, **values}}
-    return shorthand.write_out({"models": models})["models"]["own"]
+    return shorthand.expand_shorthand({"models": models})["models"]["own"]
 
 
 def test_a_plan_reads_sizes_and_weights(tmp_path):

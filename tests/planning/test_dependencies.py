@@ -67,7 +67,7 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     )
     assert moved.mixtures == before.mixtures
     name = named("doremi")
-    written = moved.settings_files()[f"moved/settings/mixtures/{name}.json"]
+    written = moved.settings_by_path()[f"moved/settings/mixtures/{name}.json"]
     assert written["proxies"][named("proxy")]["folder"] == f"moved/runs/{named('proxy')}"
     # Where the runs lie is not recorded.
     for proxy in written["proxies"].values():
@@ -78,7 +78,7 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     atomic_files.write_json(tmp_path / before.manifest("mixture", name), recorded)
     told = {
         one.what.partition(".")[0]
-        for one in outdated.Comparison(before).differences("mixture", name)
+        for one in outdated.PlanComparison(before).differences("mixture", name)
     }
     assert "code" in told
     assert "settings" not in told
@@ -202,12 +202,12 @@ def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
     assert plan.selected_runs("table", "perplexity") == plan.requested
-    assert plan.database("table", "perplexity") == "results/databases/requested.duckdb"
+    assert plan.database_path("table", "perplexity") == "results/databases/requested.duckdb"
     assert plan.selections == {"requested": plan.requested}
     settings = "results/settings/databases/requested.json"
     assert plan.report_inputs() == (settings, "results/databases/requested.duckdb")
     found = named("found", 100)
-    shown = plan.experiment(plan.requested)
+    shown = plan.experiment_of_runs(plan.requested)
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}
 
 

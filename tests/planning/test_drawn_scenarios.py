@@ -1,4 +1,4 @@
-"""Drawn scenarios keep what they promise, whatever the seed."""
+"""DrawnScenario scenarios keep what they promise, whatever the seed."""
 
 import math
 from collections import Counter
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning import drawn_scenarios as drawn
-from pipeline.planning.drawn_scenarios import DrawnScenarios
+from pipeline.planning.drawn_scenarios import ScenarioDrawSettings
 from pipeline.runtime.validate_settings import validate
 
 TEXTS = {f"code-{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)}
@@ -19,7 +19,7 @@ seeds = st.integers(0, 10**6)
 
 
 def scenarios(seed, stream="test", number=8, tokens=TOKENS):
-    return list(drawn.draw(DrawnScenarios(stream, seed, number, TEXTS), tokens))
+    return list(drawn.draw_scenarios(ScenarioDrawSettings(stream, seed, number, TEXTS), tokens))
 
 
 def languages(scenario):
@@ -83,7 +83,7 @@ def test_draws_are_functions_of_stream_seed_and_number():
 
 
 def test_the_draws_are_the_same_on_every_machine():
-    (scenario,) = drawn.draw(DrawnScenarios("test", 1, 1), TOKENS)
+    (scenario,) = drawn.draw_scenarios(ScenarioDrawSettings("test", 1, 1), TOKENS)
     about = "10 domains of languages, in the same letters, 3 nearly alike"
     assert (scenario.name, scenario.about()) == ("t1-00", about)
     chain = {"kind": "synthetic", "order": 1, "symbols": 24, "successors": 8, "noise": 0.1}

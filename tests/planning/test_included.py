@@ -72,7 +72,7 @@ def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, 
     code, out, err = said("--config", mine, second, target)
     assert (code, "pretrain" in out) == (0, False), err
     plan = planner.plan_of_workflow([mine, second], {})[0]
-    values = strict_yaml.load(more, "more")[section]
+    values = strict_yaml.load_strict_yaml(more, "more")[section]
     assert section == "scenarios" or all(
         plan.config[section][key].items() >= values[key].items() for key in values
     )
@@ -126,9 +126,11 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
     whole.write_text(yaml.safe_dump(config(), sort_keys=False), encoding="utf-8")
     mine = tmp_path / "mine.yaml"
     mine.write_text("include: whole.yaml\n")
-    parsed, load = [], strict_yaml.load
+    parsed, load = [], strict_yaml.load_strict_yaml
     monkeypatch.setattr(
-        strict_yaml, "load", lambda text, where: parsed.append(where) or load(text, where)
+        strict_yaml,
+        "load_strict_yaml",
+        lambda text, place: parsed.append(place) or load(text, place),
     )
     planner.plan_of_workflow([mine], {})
     assert parsed == [str(mine), str(whole)]

@@ -60,16 +60,16 @@ def test_a_question_without_an_answer_is_refused(name, format, told):
 
 
 def test_what_is_measured_now_and_then_has_its_rows_and_steps():
-    assert method_catalogue.costs(Needs()) == []
+    assert method_catalogue.costs_of_needs(Needs()) == []
     statistics = StatisticsNeed(first=0, every=1, fresh=False, rows=2)
     validation = ValidationNeed(first=0, every=10, rows=16)
     some = Needs(losses=True, statistics=statistics, validation=validation)
-    _, measured, compared = method_catalogue.costs(some)
+    _, measured, compared = method_catalogue.costs_of_needs(some)
     assert measured.work == "backward passes over the batch's rows of each domain, every step"
     assert measured.memory.startswith("a gradient, ")
     assert compared.work == "forward passes over 16 rows of each domain, every 10 steps"
     products = dataclasses.replace(statistics, inner_products=True)
-    (each,) = method_catalogue.costs(Needs(statistics=products))
+    (each,) = method_catalogue.costs_of_needs(Needs(statistics=products))
     assert (each.measured[-15:], each.memory[:11]) == (" inner products", "K gradients")
 
 
@@ -80,9 +80,9 @@ def test_no_need_is_without_a_cost():
 def test_needs_are_those_of_the_defaults():
     assert method_catalogue.default_needs("mix") == Needs()
     assert method_catalogue.default_needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
-    assert method_catalogue.required_settings("balanced-pike") == {
+    assert method_catalogue.example_settings("balanced-pike") == {
         "zeta1": 1.0,
         "zeta2": 1.0,
         "tau": 1.0,
     }
-    assert method_catalogue.required_settings("single") == {"domain": ""}
+    assert method_catalogue.example_settings("single") == {"domain": ""}

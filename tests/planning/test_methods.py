@@ -22,7 +22,7 @@ PIKE = {"zeta1": 1, "zeta2": 1}
 def test_a_rule_and_all_its_settings_are_described(rule):
     kind = registry.rule_class(rule)
     # A sentence of the base class would describe another rule.
-    assert vars(kind)["about"] == methods.rule_sentence(rule)
+    assert vars(kind)["about"] == methods.rule_summary(rule)
     assert kind.about.endswith(".")
     assert set(setting_docstrings(kind)) == {field.name for field in dataclasses.fields(kind)}
     assert [
@@ -58,7 +58,7 @@ def test_a_rule_and_all_its_settings_are_described(rule):
     ],
 )
 def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
-    found = methods.problems(values, "here")
+    found = methods.method_problems(values, "here")
     assert len(found) == len(expected)
     for line, beginning in zip(found, expected, strict=True):
         assert line.startswith(beginning)
@@ -84,7 +84,7 @@ def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
     ],
 )
 def test_what_a_method_cannot_train_with_is_named(rule, given, expected):
-    found = methods.misfits(rule, given, ["en", "hi"], RECIPE, "methods.mine")
+    found = methods.construction_problems(rule, given, ["en", "hi"], RECIPE, "methods.mine")
     assert len(found) == len(expected)
     for line, words in zip(found, expected, strict=True):
         assert line.startswith("methods.mine")
@@ -102,7 +102,7 @@ def test_what_a_method_cannot_train_with_is_named(rule, given, expected):
 )
 def test_a_plan_knows_what_is_measured_for_the_projects_rules(rule, given, expected):
     run = {"domains": ["easy", "hard"], "training": {"steps": 400}}
-    assert methods.needs({"rule": rule, "method": given} | run) == expected
+    assert methods.run_needs({"rule": rule, "method": given} | run) == expected
 
 
 OWN = '''"""Mine."""
@@ -150,7 +150,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
     assert plan.rule_descriptions()[own] == "As PiKE, but faster."
-    assert methods.rule_sentence("mine.again:Mine") == "As PiKE, but faster."
+    assert methods.rule_summary("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
     closure = code_fingerprint.import_closure(stages.STAGES["pretrain"].partition(":")[0], module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
@@ -224,7 +224,9 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
     low = run(own, "low", zeta1=1, zeta2=-1, speed="low")
     runs = [low, low, run("mine.again:Mine", zeta1=1, zeta2=1, rows=1), run("mix")]
     with pytest.raises(InputError) as caught:
-        methods.refuse_at_start([*runs, run("mine.rule:Nothing", "no")], [{"finder": "best"}])
+        methods.refuse_untrainable_runs(
+            [*runs, run("mine.rule:Nothing", "no")], [{"finder": "best"}]
+        )
     assert str(caught.value).splitlines() == [
         "methods.low in scenario text.zeta2: must not be negative, not -1",
         "methods.low in scenario text.speed: 'low' is not one of 'high'",
@@ -232,7 +234,7 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
         "methods.no in scenario text: rule: 'mine.rule:Nothing' is no mixing method: inherit "
         "pike_mixing.interface:Method and define `init` (docs/your-method.md)",
     ]
-    methods.refuse_at_start([run(own, zeta1=1, zeta2=1)], [])
+    methods.refuse_untrainable_runs([run(own, zeta1=1, zeta2=1)], [])
 
 
 WRONG_WEIGHTS = """
@@ -263,7 +265,7 @@ class Wrong(Method):
 def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, message):
     (own_modules / "mine" / "wrong.py").write_text(WRONG_WEIGHTS)
     with pytest.raises(InputError) as caught:
-        methods.refuse_at_start([run("mine.wrong:Wrong", kind=kind)], [])
+        methods.refuse_untrainable_runs([run("mine.wrong:Wrong", kind=kind)], [])
     assert f"methods.own in scenario text: {message}" in str(caught.value)
 
 
@@ -282,15 +284,15 @@ def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
 
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
-        methods.refuse_at_start([], [{"finder": "exposure-law"}, {"finder": "best"}])
+        methods.refuse_untrainable_runs([], [{"finder": "exposure-law"}, {"finder": "best"}])
     law = {"epochs": 4, "tokens_by_domain": {"code": 1e6}, "budget_tokens": 1e6}
-    methods.refuse_at_start([], [{"finder": "mixing-law", "options": law}])
+    methods.refuse_untrainable_runs([], [{"finder": "mixing-law", "options": law}])
     for name in ("best", "mixing-law"):
         with pytest.raises(InputError, match=f"the cap on epochs of '{name}'"):
-            methods.refuse_at_start([], [{"finder": name, "options": {"epochs": 4}}])
+            methods.refuse_untrainable_runs([], [{"finder": name, "options": {"epochs": 4}}])
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
-        methods.refuse_at_start([], [{"finder": "regmix"}, {"finder": "best"}])
+        methods.refuse_untrainable_runs([], [{"finder": "regmix"}, {"finder": "best"}])
 
 
 @pytest.mark.parametrize(
@@ -304,6 +306,6 @@ def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
 )
 def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content, expected):
     (tmp_path / "mine" / "rule.py").write_bytes(content)
-    (problem,) = methods.problems({"rule": own}, "here")
+    (problem,) = methods.method_problems({"rule": own}, "here")
     assert problem.startswith("here.rule: ")
     assert expected in problem

@@ -55,7 +55,9 @@ def planned_jobs(plan, target):
     """Trainings, evaluations and probes that a target plans, with all that they stand on."""
     reads, found = rule_inputs.RuleInputs(plan), set()
     made_by = {
-        plan.manifest(rule, n): (rule, n) for rule, names in plan.work().items() for n in names
+        plan.manifest(rule, n): (rule, n)
+        for rule, names in plan.names_by_rule().items()
+        for n in names
     }
     kind = target.rstrip("0123456789")
     todo = [(kind, "" if kind == "article" else target)]
@@ -70,9 +72,7 @@ def planned_jobs(plan, target):
 
 def shown_jobs(plan, target):
     """The same by what the target shows: the paper's printed numbers, or the lists above."""
-    role = {
-        (kind, ours): theirs for kind, ours, theirs in paper_roles.names_with_roles(plan.config)
-    }
+    role = {(kind, ours): theirs for kind, ours, theirs in paper_roles.paper_roles_of(plan.config)}
     printed = {
         (row["scenario"], row["model"], row["method"])
         for row in paper_roles.read_paper_table("numbers")
@@ -164,9 +164,9 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
 
 
 def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
-    assert plan.database("table", "table6") == plan.database("table", "table5")
+    assert plan.database_path("table", "table6") == plan.database_path("table", "table5")
     # Of the same runs one shows the losses, the other the weights alone.
-    names = [plan.selection("figure", name) for name in ("losses", "weights")]
+    names = [plan.selection_name("figure", name) for name in ("losses", "weights")]
     assert plan.selections[names[0]] == plan.selections[names[1]]
     run = "symbols/nano/pike/seed220"
     held = [plan.experiment_of(name)["runs"][run] for name in names]

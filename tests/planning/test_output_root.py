@@ -54,7 +54,9 @@ COMMAND = (
 def test_the_command_names_all_that_an_experiment_was_started_with(started):
     forced = COMMAND.replace("--cores 2", "--cores 2 --force")
     path = started / "tables" / "x.md"
-    assert output_root.command_for(path) == output_root.command_for(path.absolute()) == COMMAND
+    assert (
+        output_root.command_to_make(path) == output_root.command_to_make(path.absolute()) == COMMAND
+    )
     with pytest.raises(InputError) as told:
         result_manifests.refuse_altered(path, "table")
     assert f"`{forced}`" in str(told.value)
@@ -66,7 +68,7 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
     change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
     with duckdb.connect("other/pike.duckdb") as connection:
-        selection.announce(connection, Path("other/pike.duckdb"))
+        selection.log_database_used(connection, Path("other/pike.duckdb"))
     assert (
         "other/pike.duckdb is older than other/runs/a/manifest.json, and its answers are the old "
         "ones: `snakemake --cores 2 other/pike.duckdb --configfile a.yaml` builds it again"
@@ -99,7 +101,7 @@ def test_what_was_restored_is_restored_again(tmp_path, monkeypatch, file, only):
         atomic_files.write_json(Path(f"mine/{name}.manifest.json"), {})
     again = f"pike restore kept/recorded --out mine{only}"
     for path in (Path("mine", file), Path("mine", file).absolute()):
-        assert output_root.command_for(path, force=True) == again
+        assert output_root.command_to_make(path, force=True) == again
 
 
 @pytest.mark.parametrize(
@@ -116,7 +118,7 @@ def test_a_command_says_no_more_than_differs_from_the_default(
 ):
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "results/experiment.json", stamp)
-    told = output_root.command_for(Path("results/my tables/x.md"), force=True)
+    told = output_root.command_to_make(Path("results/my tables/x.md"), force=True)
     assert shlex.split(told)[4] == "results/my tables/x.md"
     assert told == f"snakemake --cores 2 --force 'results/my tables/x.md'{further}"
 
@@ -137,7 +139,7 @@ def test_a_folder_that_can_hold_no_results_is_refused(tmp_path, monkeypatch, fol
     monkeypatch.chdir(tmp_path / folder)
     Path("loop").symlink_to("loop")
     with pytest.raises(InputError, match=says):
-        output_root.refuse_file(results)
+        output_root.refuse_unusable_root(results)
     for fine in ("results", "../git/results", "x#%[y]*/results"):
         if folder == "a":
-            output_root.refuse_file(fine)
+            output_root.refuse_unusable_root(fine)

@@ -32,7 +32,7 @@ def test_every_name_of_the_published_numbers_is_known_and_has_a_place_of_its_own
 
 def test_a_name_of_the_paper_plays_itself_and_others_what_the_section_says():
     section = {"scenarios": {"symbols": "mc4-en"}, "tasks": {"easy": "en"}}
-    assert paper_roles.names_with_roles({**SMALL, "paper": section}) == [
+    assert paper_roles.paper_roles_of({**SMALL, "paper": section}) == [
         ("scenario", "symbols", "mc4-en"),
         ("scenario", "glam", "glam"),
         ("method", "mix", "mix"),
@@ -44,7 +44,7 @@ def test_a_name_of_the_paper_plays_itself_and_others_what_the_section_says():
 
 def test_a_method_may_play_two_parts_and_then_not_its_own_name():
     two = ["pike-estimates=1", "pike-zeta1=0.1-zeta2=0.01"]
-    found = paper_roles.names_with_roles({**SMALL, "paper": {"methods": {"pike": two}}})
+    found = paper_roles.paper_roles_of({**SMALL, "paper": {"methods": {"pike": two}}})
     assert [played for kind, ours, played in found if ours == "pike"] == two
 
 
@@ -61,18 +61,20 @@ def test_a_method_may_play_two_parts_and_then_not_its_own_name():
 def test_names_that_nothing_bears_are_refused(config, section, value, expected):
     values = config()
     values["paper"] = {section: value}
-    assert any(expected in line for line in cross_checks.problems(values, "config.yaml"))
+    assert any(
+        expected in line for line in cross_checks.consistency_problems(values, "config.yaml")
+    )
 
 
 def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
-    found = paper_roles.names_with_roles({**SMALL, "paper": {"methods": {"odd": "mix"}}})
+    found = paper_roles.paper_roles_of({**SMALL, "paper": {"methods": {"odd": "mix"}}})
     assert ("method", "odd", "mix") in found
     assert ("method", "mix", "mix") not in found
 
 
 def test_two_names_cannot_be_cast_for_one_part():
     cast = {"methods": {"odd": "mix", "pike": ["mix", "pike"]}}
-    (found,) = paper_roles.problems({**SMALL, "paper": cast})
+    (found,) = paper_roles.role_problems({**SMALL, "paper": cast})
     assert found.startswith("paper: 2 names play the method 'mix'")
 
 

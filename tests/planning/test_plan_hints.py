@@ -9,7 +9,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import cost, plan_hints, planner
-from pipeline.planning.outdated import Comparison
+from pipeline.planning.outdated import PlanComparison
 from pipeline.runtime import accelerators, made_from
 from pipeline.runtime.atomic_files import MANIFEST
 
@@ -34,7 +34,7 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     values["methods"]["varied"] = values["methods"]["pike-low"]
     values["grids"]["zetas"]["of"] = "varied"
     plan = planner.plan(values, "mine.yaml")
-    assert plan_hints.unused_names(plan, values) == []
+    assert plan_hints.unused_name_hints(plan, values) == []
     for section, like in SPARE.items():
         known = values.setdefault(section, {})
         # A grid and a mixture cannot have one name.
@@ -43,12 +43,12 @@ def test_all_that_is_defined_and_not_used_is_told(config):
     plan = planner.plan(values, "mine.yaml")
     expected = {f"mine.yaml: {s}: defined, and used by no run: spare-{s}" for s in SPARE}
     expected.add("mine.yaml: tasks: defined, and used by no run: piqa")
-    assert set(plan_hints.unused_names(plan, values)) == expected
+    assert set(plan_hints.unused_name_hints(plan, values)) == expected
     many = {"methods": {f"m{n}": {} for n in range(10**5)}}
-    (line,) = plan_hints.unused_names(plan, many)
+    (line,) = plan_hints.unused_name_hints(plan, many)
     assert line.endswith(" m18, m19 and 99,980 more")
     # What a file includes serves others, too.
-    assert plan_hints.unused_names(plan, {"methods": {"mix": {}}}) == []
+    assert plan_hints.unused_name_hints(plan, {"methods": {"mix": {}}}) == []
 
 
 def test_values_that_no_run_has_are_told(config):
@@ -57,7 +57,7 @@ def test_values_that_no_run_has_are_told(config):
     values["probe"]["standard"]["seeds"] = [98, 99]
     values["compare"] = {"baseline": "pike-high"}
     plan = planner.plan(values, "mine.yaml")
-    *told, last = plan_hints.unused_names(plan, values)
+    *told, last = plan_hints.unused_name_hints(plan, values)
     assert "compare.baseline: no run has pike-high: " in last
     assert told == [
         "mine.yaml: evaluation.standard.curves.seeds: no run of its scenarios has 99",
@@ -77,7 +77,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     )
     plan = planner.plan(values, "mine.yaml")
     assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 180
-    lines = plan_hints.short_searches(plan)
+    lines = plan_hints.short_search_hints(plan)
     if not told:
         assert lines == []
         return
@@ -89,7 +89,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values["scenarios"]["installed"]["target"] = dict.fromkeys(
         values["scenarios"]["installed"]["domains"], 1
     )
-    assert plan_hints.short_searches(planner.plan(values, "mine.yaml")) == []
+    assert plan_hints.short_search_hints(planner.plan(values, "mine.yaml")) == []
 
 
 def test_a_grid_of_runs_of_several_lengths_is_refused(config):
@@ -128,20 +128,20 @@ WHERE = {
 
 
 def test_files_that_are_not_there_are_all_told(local, tmp_path):
-    told = Comparison(local).missing()
+    told = PlanComparison(local).missing_file_problems()
     assert told == [
         f"mine.yaml: {where}: there is no file {path} (in {tmp_path}): put it there, or correct "
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
+    answer = json.loads(cost.estimate_cost([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
-    assert told[0] in cost.plan([Path("mine.yaml")], devices=["cpu"])
+    assert told[0] in cost.estimate_cost([Path("mine.yaml")], devices=["cpu"])
     with pytest.raises(InputError) as caught:
-        Comparison(local).refuse_missing()
+        PlanComparison(local).refuse_missing_files()
     assert str(caught.value).splitlines() == told
     local.sources["code"]["files"] = "/nowhere/a.txt"
-    assert Comparison(local).missing()[0] == (
+    assert PlanComparison(local).missing_file_problems()[0] == (
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
         "path"
     )
@@ -188,7 +188,7 @@ def test_a_plan_looks_at_the_files_of_the_user(
     values["sources"]["code"] = source
     Path("mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     try:
-        answer = json.loads(cost.plan([Path("mine.yaml")], devices=["cpu"], format="json"))
+        answer = json.loads(cost.estimate_cost([Path("mine.yaml")], devices=["cpu"], format="json"))
         (found,) = answer["warnings"] or [None]
     except InputError as error:
         found = str(error)
@@ -199,31 +199,31 @@ def test_a_plan_looks_at_the_files_of_the_user(
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
     differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
-    monkeypatch.setattr(Comparison, "differences", lambda *_: differences)
-    monkeypatch.setattr(Comparison, "differs", lambda *_: True)
-    compared, run = Comparison(local, forced=lambda *_: True), next(iter(local.runs))
-    assert list(compared.reasons("pretrain", run)) == [
+    monkeypatch.setattr(PlanComparison, "differences", lambda *_: differences)
+    monkeypatch.setattr(PlanComparison, "differs", lambda *_: True)
+    compared, run = PlanComparison(local, forced=lambda *_: True), next(iter(local.runs))
+    assert list(compared.reason_lines("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
         f"run/{run} is made again: code was 1, is 2",
     ]
-    assert list(compared.reasons("pretrain", run)) == []
+    assert list(compared.reason_lines("pretrain", run)) == []
 
 
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path, monkeypatch
 ):
-    assert plan_hints.closing_notices(local) == []
+    assert plan_hints.closing_hints(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
-    assert plan_hints.closing_notices(local) == ["too few"]
+    assert plan_hints.closing_hints(local) == ["too few"]
     (tmp_path / "results/report").mkdir()
     (tmp_path / "results/report/index.html").touch()
-    first, verdict, report, *commands = plan_hints.closing_notices(local)
+    first, verdict, report, *commands = plan_hints.closing_hints(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.report_inputs()[1]
+    database = local.report_inputs().database
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]
@@ -232,7 +232,10 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
 def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settings(local, tmp_path):
     spare = local.config["sources"] | {"spare": {"kind": "local", "files": "spare.txt"}}
     unused = dataclasses.replace(local, sources=spare)
-    assert Comparison(unused).missing() == Comparison(local).missing()
+    assert (
+        PlanComparison(unused).missing_file_problems()
+        == PlanComparison(local).missing_file_problems()
+    )
     manifest, source = tmp_path / f"results/data/code/{MANIFEST}", local.sources["code"]
     facts = dict.fromkeys(("revision", "entropy_nats_per_character"))
     facts |= {"licence": "", "documents": 1, "bytes": 1, "skipped": {}}
@@ -242,9 +245,11 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
         made_from.write_manifest(manifest, settings=settings, **about)
 
     made(source)
-    assert not any("sources.code" in line for line in Comparison(local).missing())
+    assert not any("sources.code" in line for line in PlanComparison(local).missing_file_problems())
     made({**source, "files": "c.txt"})
-    assert sum("sources.code" in line for line in Comparison(local).missing()) == 2
+    assert (
+        sum("sources.code" in line for line in PlanComparison(local).missing_file_problems()) == 2
+    )
 
 
 @pytest.mark.parametrize(
@@ -280,5 +285,5 @@ def test_faster_products_of_this_processor_are_told(
     values["models"]["nano"]["width"] = width
     for recipe in values["training"].values() if precision else ():
         recipe["precision"] = precision
-    lines = plan_hints.slow_products(planner.plan(values, "mine.yaml"))
+    lines = plan_hints.slow_float32_hints(planner.plan(values, "mine.yaml"))
     assert [("it trains nano faster" in line) for line in lines] == [True] * told

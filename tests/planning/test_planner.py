@@ -156,12 +156,12 @@ def test_a_default_that_is_written_out_is_no_change(small, own_modules, place, v
     silent = planned(silence(small))
     set_at(small, way(place, "/"), value)
     written = planned(small)
-    files = [plan.settings_files() for plan in (silent, written)]
+    files = [plan.settings_by_path() for plan in (silent, written)]
     assert files[0].keys() == files[1].keys()
     # Those of databases hold the configuration as the report shows it.
     assert all(files[1][name] == one for name, one in files[0].items() if "runs" not in one)
     for section in ("databases", "report"):
-        assert written.settings_of(section, "") == silent.settings_of(section, "")
+        assert written.recorded_settings(section, "") == silent.recorded_settings(section, "")
     mine = silent.runs["installed/nano/mine/seed0"]["method"]
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
@@ -225,10 +225,10 @@ def test_a_table_needs_the_runs_that_it_selects(small):
     assert plan.selected_runs("table", "perplexity") == tuple(plan.runs)
     assert plan.selected_runs("table", "costs") == ("symbols/nano/mix/seed1",)
     assert plan.selected_runs("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
-    assert plan.database("table", "perplexity") == "results/pike.duckdb"
-    assert plan.database("table", "gradients") == "results/pike.duckdb"
-    assert plan.database("table", "accuracy") == "results/databases/table-accuracy.duckdb"
-    written = plan.settings_files()
+    assert plan.database_path("table", "perplexity") == "results/pike.duckdb"
+    assert plan.database_path("table", "gradients") == "results/pike.duckdb"
+    assert plan.database_path("table", "accuracy") == "results/databases/table-accuracy.duckdb"
+    written = plan.settings_by_path()
     assert "results/settings/databases/table-costs.json" in written
     assert "results/settings/databases/table-perplexity.json" not in written
     # That of some runs has what its tables read.
@@ -238,7 +238,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment([run])
+    experiment = planned(small).experiment_of_runs([run])
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -455,7 +455,7 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment(["installed/nano/mix/seed0"])["tasks"]
+    folders = plan.experiment_of_runs(["installed/nano/mix/seed0"])["tasks"]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
@@ -547,8 +547,8 @@ def test_what_shows_the_theory_alone_needs_no_run(small):
     small["figures"] = {"figure3": {}}
     plan = planned(small)
     place = "results/databases/theory.duckdb"
-    assert plan.database("table", "audit") == plan.database("figure", "figure3") == place
-    written = plan.settings_files()
+    assert plan.database_path("table", "audit") == plan.database_path("figure", "figure3") == place
+    written = plan.settings_by_path()
     alone = written["results/settings/databases/theory.json"]
     assert (alone["theory"], alone["runs"], alone["corpora"]) == ("results/theory", {}, {})
     # The whole experiment holds it too; what is for some runs does not wait for it.
@@ -560,7 +560,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.job_inputs("database_of_selection", plan.selection("table", name)).paths()
+        name: reads.job_inputs("database_of_selection", plan.selection_name("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]
@@ -569,8 +569,10 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert not any("/runs/" in path for paths in needed.values() for path in paths)
     assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
-    assert plan.database("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment(plan.requested, trained=False)["runs"]["symbols/nano/mix/seed220"]
+    assert plan.database_path("table", "table6") == "results/databases/untrained-table5.duckdb"
+    record = plan.experiment_of_runs(plan.requested, trained=False)["runs"][
+        "symbols/nano/mix/seed220"
+    ]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
 
 
@@ -593,7 +595,7 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     small, at, value, reads
 ):
     def recorded():
-        some = plan.experiment([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
+        some = plan.experiment_of_runs([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
         return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
 
     plan = planned(small)
@@ -620,12 +622,14 @@ def test_options_are_read_as_a_configuration_is():
         "quick": 8,
     }
     text = {"steps": 8, "compile": True, "note": "8"}
-    assert planner.read_options(parsed, words) == {
+    assert planner.read_config_options(parsed, words) == {
         "training": {"text": text},
         "sources": {"python": {"packages": ["a", 1.5]}},
         "results": "there",
         "quick": 8,
     }
-    assert planner.read_options(parsed, None) == parsed
+    assert planner.read_config_options(parsed, None) == parsed
     with pytest.raises(InputError, match=r"--config training: line 1: the number 99999.* digits"):
-        planner.read_options({"training": {}}, ["training={text: {steps: " + "9" * 5000 + "}}"])
+        planner.read_config_options(
+            {"training": {}}, ["training={text: {steps: " + "9" * 5000 + "}}"]
+        )

@@ -27,14 +27,14 @@ def test_every_profile_that_is_shipped_is_fit(path):
 def test_what_is_not_set_is_the_callers_to_say():
     own = {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}
     found = profile.read_profile(own, {})
-    assert (found.longest("pretrain"), found.longest("pack")) == (60, 0)
+    assert (found.time_limit_minutes("pretrain"), found.time_limit_minutes("pack")) == (60, 0)
     of_all = profile.read_profile(own, {"longest": 30})
     for rule, minutes, place in (
         ("pretrain", 60, "set-resources of pretrain"),
         ("tokenizer", 30, "default-resources"),
         ("report", 30, "default-resources"),
     ):
-        assert (of_all.longest(rule), of_all.longest_place(rule)) == (minutes, place)
+        assert (of_all.time_limit_minutes(rule), of_all.time_limit_place(rule)) == (minutes, place)
     assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
     assert found.value("pretrain", "accelerator", "cpu") == "cpu"
 
@@ -96,8 +96,8 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
         assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
     values = yaml.safe_load(shown)
     found = profile.read_profile(values["set-resources"], values["default-resources"])
-    assert (found.device("pretrain"), found.longest("pretrain")) == ("cuda", 2 * 24 * 60)
-    assert found.longest("tokenizer") == 24 * 60
+    assert (found.device("pretrain"), found.time_limit_minutes("pretrain")) == ("cuda", 2 * 24 * 60)
+    assert found.time_limit_minutes("tokenizer") == 24 * 60
 
 
 WRONG = {

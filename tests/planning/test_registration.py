@@ -53,7 +53,7 @@ def made(**changes):
 def planned(**changes):
     """The configuration of a registration, and its plan."""
     config = registration.workflow_configuration(made(**changes))
-    return config, planner.plan(shorthand.write_out(config), "mine.yaml")
+    return config, planner.plan(shorthand.expand_shorthand(config), "mine.yaml")
 
 
 SHIPPED = sorted((ROOT / "workflow" / "registered").glob("*.yaml"))
@@ -103,7 +103,7 @@ def test_the_configuration_says_what_is_expected():
     assert config["predictions"]["level"] == 0.01
     expected["against"] = "mixx"
     with pytest.raises(InputError, match=r"predictions\.hypotheses\.gain\.against: 'mixx'.*mix"):
-        planner.plan(shorthand.write_out(config), "mine.yaml")
+        planner.plan(shorthand.expand_shorthand(config), "mine.yaml")
 
 
 def test_a_search_by_smaller_models_costs_its_share():
@@ -236,12 +236,12 @@ RUN = {
 def test_costs_here_and_at_the_papers_size():
     # 80 rows every 10 steps beside 20: 0.4. Every 6,000 of 120,000 steps beside 256: none of a
     # domain is measured on less than its share of a batch.
-    assert registration.rows_over_batches(RUN) == pytest.approx(1.4)
-    assert registration.passes_over_mix(RUN) == pytest.approx(1.4)
+    assert registration.rows_per_batch_row(RUN) == pytest.approx(1.4)
+    assert registration.passes_relative_to_mix(RUN) == pytest.approx(1.4)
     paper = registration.at_paper_size(RUN)
     assert paper["method"] == {"rows": 16, "every": 6000}
-    assert registration.passes_over_mix(paper) == pytest.approx(1 + 1 / 6000)
+    assert registration.passes_relative_to_mix(paper) == pytest.approx(1 + 1 / 6000)
     # Losses of 16 rows: rows are read, and passed forward alone.
     skill = {**RUN, "rule": "skill-it", "method": {"rows": 16, "every": 10, "eta": 0.2}}
-    assert registration.rows_over_batches(skill) == pytest.approx(1.4)
-    assert registration.passes_over_mix(skill) == pytest.approx(1 + 0.4 / 3)
+    assert registration.rows_per_batch_row(skill) == pytest.approx(1.4)
+    assert registration.passes_relative_to_mix(skill) == pytest.approx(1 + 0.4 / 3)

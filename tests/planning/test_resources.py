@@ -76,7 +76,7 @@ def test_flops_are_those_of_a_training_step_within_a_sixth():
     tokens = torch.zeros((B, L), dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
         made.to("meta")(tokens).sum().backward()
-    expected = resources.training_flops_per_token(shape, V, L) * B * L
+    expected = resources.model_flops_per_token(shape, V, L) * B * L
     assert expected / 7 * 6 < counter.get_total_flops() <= expected
 
 
@@ -106,28 +106,31 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
     padded = shape.padded_vocabulary(vocabulary)
-    assert 4 * chunked_loss.tokens_per_chunk(tokens, padded) * padded <= resources.logit_bytes(
+    assert 4 * chunked_loss.tokens_per_chunk(tokens, padded) * padded <= resources.peak_logit_bytes(
         shape, vocabulary, tokens
     )
 
 
 def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_theirs():
-    assert resources.state_bytes(values(SMALL), 1000) == 16_000
-    assert resources.state_bytes(values(SMALL, "pike"), 1000) == 20_000
-    assert resources.state_bytes(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
+    assert resources.training_state_bytes(values(SMALL), 1000) == 16_000
+    assert resources.training_state_bytes(values(SMALL, "pike"), 1000) == 20_000
+    assert resources.training_state_bytes(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
     # Moments of three domains, one gradient, one more in passing and the weights.
-    assert resources.state_bytes(values(SMALL, "adatask", domains=3), 1000) == 40_000
+    assert resources.training_state_bytes(values(SMALL, "adatask", domains=3), 1000) == 40_000
 
 
 def test_passes_beyond_mix():
-    assert resources.forward_passes(values(SMALL)) == 3
-    assert resources.forward_passes(values(SMALL, "famo")) == 5
-    assert resources.forward_passes(values(SMALL, "doremi")) == 5
+    assert resources.forward_passes_per_update(values(SMALL)) == 3
+    assert resources.forward_passes_per_update(values(SMALL, "famo")) == 5
+    assert resources.forward_passes_per_update(values(SMALL, "doremi")) == 5
     # A batch's worth of backward passes every 1,000 steps.
-    assert resources.forward_passes(values(SMALL, "pike")) == pytest.approx(3.003)
+    assert resources.forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(3.003)
     four = values(SMALL, "pike", method={"estimates": 4})
-    assert resources.forward_passes(four) == pytest.approx(3.012)
-    assert resources.forward_passes(values(SMALL, "pike", method={"batch": "training"})) == 3
+    assert resources.forward_passes_per_update(four) == pytest.approx(3.012)
+    assert (
+        resources.forward_passes_per_update(values(SMALL, "pike", method={"batch": "training"}))
+        == 3
+    )
 
 
 @pytest.mark.parametrize(

@@ -84,14 +84,14 @@ def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
 
 
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
-    found = [place for _, _, place in records.manifests_of(plan.experiment([PIKE]))]
+    found = [place for _, _, place in records.database_manifests(plan.experiment_of_runs([PIKE]))]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
     assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.job_inputs("database_of_selection", name).paths()
-    expected = records.manifests_of(plan.experiment(plan.selections[name]))
+    expected = records.database_manifests(plan.experiment_of_runs(plan.selections[name]))
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
     assert reads.job_inputs("table", "table1").paths() == [database]
@@ -171,7 +171,7 @@ def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
-    assert two.processes(of_run(PIKE)) == 2
+    assert two.process_count(of_run(PIKE)) == 2
     assert two.process_arguments(of_run(PIKE), None) == ["--processes", "2"]
 
 

@@ -68,7 +68,7 @@ def editor():
 
 @pytest.mark.parametrize("path", [*CONFIGS, *PARTS], ids=lambda path: path.name)
 def test_editors_take_every_shipped_configuration_as_it_stands(editor, path):
-    editor.validate(planner.read_file(path))
+    editor.validate(planner.read_config_file(path))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def found(config, path, value):
     """The problems after setting one key."""
     changed = config()
     set_at(changed, way(path), value)
-    return schema.problems(changed, "config.yaml")
+    return schema.schema_problems(changed, "config.yaml")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_page_of_a_data_set_is_answered_with_its_id(config):
 def test_a_package_without_the_clone_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(schema, "PATH", tmp_path / "workflow" / "schemas" / "config.schema.yaml")
     with pytest.raises(InputError, match=f"the workflow needs the clone .* a copy in {tmp_path}: "):
-        schema.problems({}, "config.yaml")
+        schema.schema_problems({}, "config.yaml")
 
 
 def test_null_stands_for_a_setting_that_may_be_absent(config):

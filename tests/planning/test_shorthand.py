@@ -3,7 +3,7 @@
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.planning.shorthand import write_out
+from pipeline.planning.shorthand import expand_shorthand
 
 METHODS = {"mix": {"rule": "mix"}, "pike": {"rule": "pike", "zeta1": 1, "zeta2": 2, "every": 5}}
 
@@ -13,7 +13,7 @@ def test_a_scenario_takes_from_another_what_it_does_not_set():
         "text": {"domains": ["a", "b"], "training": "long", "about": "Text"},
         "short": {"like": "text", "training": "short"},
     }
-    found = write_out({"scenarios": scenarios})["scenarios"]
+    found = expand_shorthand({"scenarios": scenarios})["scenarios"]
     assert found["text"] == scenarios["text"]
     assert found["short"] == {
         "like": "text", "domains": ["a", "b"], "training": "short", "about": "Text",
@@ -22,13 +22,13 @@ def test_a_scenario_takes_from_another_what_it_does_not_set():
 
 def test_runs_without_methods_have_all_but_those_that_are_left_out():
     runs = [{"seeds": [0]}, {"seeds": [1], "without": ["mix"]}, {"methods": ["mix"]}]
-    found = write_out({"methods": METHODS, "runs": runs})["runs"]
+    found = expand_shorthand({"methods": METHODS, "runs": runs})["runs"]
     assert [entry["methods"] for entry in found] == [["mix", "pike"], ["pike"], ["mix"]]
 
 
 def test_a_grid_of_values_makes_its_methods_which_no_run_is_asked_for():
     grids = {"rates": {"of": "pike", "values": {"zeta1": [3, 4], "zeta2": [6, 8]}, "seeds": [100]}}
-    found = write_out({"methods": METHODS, "grids": grids, "runs": [{"seeds": [0]}]})
+    found = expand_shorthand({"methods": METHODS, "grids": grids, "runs": [{"seeds": [0]}]})
     assert found["methods"] == METHODS | {
         "rates-0": {"rule": "pike", "zeta1": 3, "zeta2": 6, "every": 5},
         "rates-1": {"rule": "pike", "zeta1": 4, "zeta2": 8, "every": 5},
@@ -56,7 +56,7 @@ def test_what_cannot_be_written_out_is_refused(changes, message):
     config = {"methods": METHODS} | changes
     config["methods"] = METHODS | config["methods"]
     with pytest.raises(InputError, match=message):
-        write_out(config)
+        expand_shorthand(config)
 
 
 @pytest.mark.parametrize(
@@ -70,17 +70,17 @@ def test_a_part_of_another_shape_is_left_to_the_schema(changes):
     config = {"methods": METHODS, **changes}
     if "runs" in changes:
         config["runs"] = [{"without": 3}]
-    assert write_out(config) == {"methods": METHODS, **changes}
+    assert expand_shorthand(config) == {"methods": METHODS, **changes}
 
 
 def test_methods_and_those_to_leave_out_do_not_stand_together():
     entry = {"methods": ["mix", "pike"], "without": ["mix"]}
     with pytest.raises(InputError, match=r"runs\[1\]\.without: stands in place of methods"):
-        write_out({"methods": METHODS, "runs": [{}, entry]})
+        expand_shorthand({"methods": METHODS, "runs": [{}, entry]})
 
 
 @pytest.mark.parametrize("section", ["scenarios", "methods", "runs", "grids"])
 @pytest.mark.parametrize("value", [None, 3, "x", [3], {"a": 3}])
 def test_what_has_another_shape_is_left_to_the_schema(section, value):
     config = {"methods": METHODS, section: value}
-    assert write_out(config)[section] == value
+    assert expand_shorthand(config)[section] == value

@@ -164,7 +164,7 @@ def test_the_gpus_of_a_training_are_on_one_node_unless_it_asks_for_more(config, 
     given = takes.resources("pretrain")
     values = {name: value for name, value in given.items() if name not in ("mem_mb", "runtime")}
     values = {n: value(run) if callable(value) else value for n, value in values.items()}
-    job = types.SimpleNamespace(resources=Resources(values), threads=takes.processes(run))
+    job = types.SimpleNamespace(resources=Resources(values), threads=takes.process_count(run))
     named = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
     command = submit_string.get_submit_command(job, dict.fromkeys(named, ""))
     words = (command + utils.set_gres_string(job)).split()

@@ -67,13 +67,13 @@ BOMBS = [
 )
 def test_what_nobody_means_is_refused(text, expected):
     with pytest.raises(InputError) as caught:
-        strict_yaml.load(text, "here")
+        strict_yaml.load_strict_yaml(text, "here")
     assert str(caught.value).startswith(expected)
 
 
 def test_all_of_it_is_said_at_once():
     with pytest.raises(InputError) as caught:
-        strict_yaml.load("a: 1\na: 2\nb: {8: 1}\n", "here")
+        strict_yaml.load_strict_yaml("a: 1\na: 2\nb: {8: 1}\n", "here")
     assert len(str(caught.value).splitlines()) == 2
 
 
@@ -89,7 +89,7 @@ def test_all_of_it_is_said_at_once():
     ],
 )
 def test_all_else_is_read_as_pyyaml_reads_it(text):
-    assert strict_yaml.load(text, "here") == yaml.safe_load(text)
+    assert strict_yaml.load_strict_yaml(text, "here") == yaml.safe_load(text)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_all_else_is_read_as_pyyaml_reads_it(text):
     ],
 )
 def test_scalars_are_those_of_yaml_1_2(text, value):
-    found = strict_yaml.load(f"a: {text}", "here")["a"]
+    found = strict_yaml.load_strict_yaml(f"a: {text}", "here")["a"]
     assert (found, type(found)) == (value, type(value))
 
 
@@ -152,7 +152,7 @@ def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, me
     # What is not named there is told, and where to name it.
     path.write_text(text.replace("[english, code, names]", "[english, code]"), encoding="utf-8")
     plan, own = planner.plan_of_workflow([path], {})
-    assert plan_hints.unused_names(plan, own)[0].endswith(
+    assert plan_hints.unused_name_hints(plan, own)[0].endswith(
         "sources: defined, and used by no run: names: to use them, add them to the list "
         "`&domains` (line 26)"
     )

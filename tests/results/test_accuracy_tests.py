@@ -8,7 +8,7 @@ from played import insert
 
 from pike_mixing.comparison import sign_flip
 from pipeline.results import accuracy_tests, item_points
-from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.inputs_of_tests import MeasuredResults
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
 # with the context.
@@ -60,7 +60,7 @@ def answered(
 
 
 def rows_of(connection, columns, where="true"):
-    accuracy_tests.fill_table(Measured(connection))
+    accuracy_tests.fill_accuracy_tests(MeasuredResults(connection))
     sql = f"select {columns} from accuracy_tests where {where} order by all"
     return connection.execute(sql).fetchall()
 

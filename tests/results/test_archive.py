@@ -103,22 +103,22 @@ def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
     # A path is no pattern, which would be of both.
     for name in ("a*#%?", "ab#%c"):
         shutil.copytree(records, tmp_path / name / "records")
-    archive._load(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
+    archive._append_records(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
     for table in OF_THEORY:
         recorded = pq.read_table(records / f"{table}.parquet").to_pylist()
-        assert archive._table(connection, table).to_pylist() == recorded != []
+        assert archive._read_arrow_table(connection, table).to_pylist() == recorded != []
 
 
 def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(recorded, copy)
-    assert f"{copy}: archive, " in verify.verify([copy])
+    assert f"{copy}: archive, " in verify.verify_results([copy])
     path = copy / "records" / "steps.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match=r"steps\.parquet was changed"):
         archive.restore_results(copy, out=tmp_path / "out")
     with pytest.raises(InputError, match=r"^1 problems .*\n.*steps\.parquet was changed"):
-        verify.verify([copy])
+        verify.verify_results([copy])
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="is no archive"):
         archive.restore_results(tmp_path, out=tmp_path / "out")

@@ -9,7 +9,7 @@ from played import documents, evaluated, fresh, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests
 from pipeline.results.claim_tests import ClaimCell
-from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.inputs_of_tests import MeasuredResults
 
 pytestmark = pytest.mark.slow
 
@@ -21,8 +21,8 @@ def paper():
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
-    database.fill_paper(connection, {})
-    claim_tests.fill_tables(connection)
+    database.fill_paper_tables(connection, {})
+    claim_tests.fill_claim_tests(connection)
     yield connection
     connection.close()
 
@@ -59,9 +59,9 @@ def fill(connection):
     """What the database makes of records, for the claims."""
     for table in ("accuracy_tests", "loss_tests", "pairs", "claim_tests"):
         connection.execute(f"delete from {table}")
-    accuracy_tests.fill_table(Measured(connection))
-    loss_tests.fill_table(Measured(connection))
-    claim_tests.fill_tables(connection)
+    accuracy_tests.fill_accuracy_tests(MeasuredResults(connection))
+    loss_tests.fill_loss_tests(MeasuredResults(connection))
+    claim_tests.fill_claim_tests(connection)
 
 
 def judged(connection, claim, columns):
@@ -245,12 +245,12 @@ def test_a_claim_over_several_numbers_by_hand():
     assert claim_tests.claim_p([(1.0, 0.01), (2.0, 0.04)]) == 0.04
     assert claim_tests.claim_p([(-1.0, 0.01), (-0.1, 0.5), (2.0, 0.001)]) == pytest.approx(0.03)
     # Twice the standard error of seeds, 2 degrees: P(|T| > 2) = 1 - 2 / sqrt(2 + 4) = 0.1835.
-    assert ClaimCell("", False, 1.0, 0.5, 0.0, 3).p() == pytest.approx(0.1835, abs=1e-4)
+    assert ClaimCell("", False, 1.0, 0.5, 0.0, 3).p_at_bound() == pytest.approx(0.1835, abs=1e-4)
     # One over too few seeds keeps a claim from being supported, not from being contradicted.
     assert claim_tests.claim_p([(1.0, None), (2.0, 0.04)]) is None
     assert claim_tests.claim_p([(1.0, None), (-2.0, 0.04)]) == 0.04
     # Seeds that agree tell nothing of others.
-    assert ClaimCell("", False, 10.0, 0.0, None, 3).p() == 1.0
+    assert ClaimCell("", False, 10.0, 0.0, None, 3).p_at_bound() == 1.0
 
 
 def test_seeds_of_several_numbers_by_hand():

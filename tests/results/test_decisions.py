@@ -25,7 +25,7 @@ def row(method, difference, seed_sd=0.01, p=0.02, **values):
 
 def judged(*rows):
     found = sorted(rows, key=lambda one: one["nll_difference"])
-    decisions._judge(found, {one["method"]: one["method"].upper() for one in found})
+    decisions._add_verdicts(found, {one["method"]: one["method"].upper() for one in found})
     return found
 
 
@@ -45,7 +45,7 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few = next(one for one in rows if one["method"] == "e")
     # Twenty are asked for.
     few["effective"] = 8
-    told = decisions._remedy(few, rows, 1000)["text"]
+    told = decisions._remedy_row(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
 
 
@@ -53,11 +53,11 @@ def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
     # A scenario of twenty domains filled a screen.
     small = [{"domain": f"d{n}", "documents": 190, "largest": 0.01} for n in range(20)]
     monkeypatch.setattr(decisions, "query", lambda *given: small)
-    (warning,) = decisions._warnings(None, "t", "s")
+    (warning,) = decisions._small_validation_warnings(None, "t", "s")
     assert warning.count("190 documents, the largest 1% of its tokens") == 4
     assert "and 16 more is little or uneven" in warning
     small[:] = small[:4]
-    assert " more is" not in decisions._warnings(None, "t", "s")[0]
+    assert " more is" not in decisions._small_validation_warnings(None, "t", "s")[0]
 
 
 def test_an_interval_without_zero_may_decide_nothing_and_says_why():
@@ -86,12 +86,12 @@ def test_an_interval_without_zero_may_decide_nothing_and_says_why():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=None if change.get("seeds") == 1 else 0.5) | change)
-    assert words in decisions._remedy(rows[0], rows, 1000)["text"]
+    assert words in decisions._remedy_row(rows[0], rows, 1000)["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    found = decisions._remedy(rows[0], rows, 2_000_000)
+    found = decisions._remedy_row(rows[0], rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
@@ -114,13 +114,13 @@ def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
     _leads(empty, {"a": 0.5, "b": 0.5})
     (place,) = decisions.read_decisions(empty)
     assert place["text"][0] == "Use PiKE."
-    copied = decisions.snippets(place)
+    copied = decisions.copyable_snippets(place)
     assert "PiKE drew the shares of Mix" in copied["interleave"]
     assert "probabilities" not in copied["interleave"]
     # Other shares than the baseline's may be why.
     empty.execute("update weights set count = if(domain = 'a', 4, 12) where run like '%pike%'")
     (place,) = decisions.read_decisions(empty)
-    assert "probabilities" in decisions.snippets(place)["interleave"]
+    assert "probabilities" in decisions.copyable_snippets(place)["interleave"]
 
 
 def test_doubts_about_the_chosen_method_are_told(empty):
@@ -158,7 +158,7 @@ def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmov
     )
     (place,) = decisions.read_decisions(empty)
     assert place["text"][0] == said
-    copied = decisions.snippets(place)["python"]
+    copied = decisions.copyable_snippets(place)["python"]
     assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
 
 
@@ -174,7 +174,7 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
     names = {}
     # What a user copies from the report must run.
-    exec(decisions.snippets(place)["python"], names)  # noqa: S102
+    exec(decisions.copyable_snippets(place)["python"], names)  # noqa: S102
     assert names["method"] == make("pike", every=40, zeta1=2.0, zeta2=0.5)
 
 
@@ -248,7 +248,7 @@ PLACE = {
 
 def test_what_is_copied_makes_the_method(tmp_path):
     # A target may leave a domain out.
-    copied = decisions.snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
+    copied = decisions.copyable_snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
     (values,) = yaml.safe_load(copied["yaml"])["methods"].values()
     assert values == PLACE["rule"]
     names = {}
@@ -333,7 +333,7 @@ def test_a_method_is_told_by_what_sets_it_apart():
         ("mine", {"rule": "fixed"}, "Mine"),
         ("pike-tuned", {"rule": "pike", "grid": "zetas"}, "PiKE (tuned)"),
     ):
-        assert labels._method(name, values, known) == label
+        assert labels._method_label(name, values, known) == label
 
 
 def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
@@ -349,17 +349,17 @@ def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
 def test_one_axis_that_hopeless_methods_do_not_rule():
     ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
     place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
-    shown = picture.picture_lines([place], {})
+    shown = picture.picture_blocks([place], {})
     # The far ends are 0.05, 0.1, 0.1 and 5.05: twice the second.
     assert shown["limit"] == pytest.approx(0.2)
     (block,) = shown["blocks"]
     assert [(one["x"], one["cut"]) for one in block["lines"]] == [
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
-    assert len(picture.picture_lines([place], {}, most=3)["blocks"][0]["more"]) == 1
+    assert len(picture.picture_blocks([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
 
 
 def test_signs_say_in_how_many_of_how_many_runs():
-    (note,) = display.counted_notes({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
+    (note,) = display.notes_with_counts({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
     assert note.startswith("§: in some runs the method never moved a row")
     assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")

@@ -37,32 +37,32 @@ def test_equal_panels_give_equal_bytes(tmp_path):
     for out, colour in (("a.svg", "white"), ("b.svg", "red")):
         # As in a matplotlibrc of the user's.
         with mpl.rc_context({"axes.facecolor": colour}):
-            drawing.draw("losses", [panel()], 3, tmp_path / out)
+            drawing.draw_figure("losses", [panel()], 3, tmp_path / out)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
 def test_a_long_title_ends_within_the_picture(tmp_path, monkeypatch):
     kept = []
-    monkeypatch.setattr(drawing, "_save", lambda figure, _: kept.append(figure))
+    monkeypatch.setattr(drawing, "_save_figure", lambda figure, _: kept.append(figure))
     for title in (
         "symbols: three synthetic languages",
         "symbols-two: the easy and the hard language",
     ):
-        drawing.draw("figure", [panel(title=title)], 1, tmp_path / "a.svg")
+        drawing.draw_figure("figure", [panel(title=title)], 1, tmp_path / "a.svg")
         assert kept[-1].axes[0].get_tightbbox().x1 <= kept[-1].bbox.x1
 
 
 def test_a_band_may_have_gaps(tmp_path):
     """An error over documents is unknown where a domain has a single one."""
     series = [Series("mix", 0, [0, 10], [3.0, 2.0], [None, None], [None, None])]
-    drawing.draw("losses", [panel(series=series)], 3, tmp_path / "a.svg")
+    drawing.draw_figure("losses", [panel(series=series)], 3, tmp_path / "a.svg")
     assert 'id="losses--s--m--a--mix"' in (tmp_path / "a.svg").read_text(encoding="utf-8")
 
 
 def test_a_band_of_one_point_is_a_bar():
     axes = Figure().add_subplot()
-    drawing._line(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), "a", ("#000000", "-"))
+    drawing._draw_series(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), "a", ("#000000", "-"))
     (bar,) = axes.collections
     assert bar.get_linewidth()[0] > 0
 
@@ -70,7 +70,7 @@ def test_a_band_of_one_point_is_a_bar():
 def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
     lines = [("uniform", 2.0), ("unigram", 0.55), ("floor", 0.5)]
     near = panel(references=lines, y_limits=(0.0, 3.0))
-    drawing.draw("losses", [near], 3, tmp_path / "a.svg")
+    drawing.draw_figure("losses", [near], 3, tmp_path / "a.svg")
     svg = (tmp_path / "a.svg").read_text(encoding="utf-8")
     assert ">floor, unigram</text>" in svg
     assert ">uniform</text>" in svg
@@ -83,14 +83,16 @@ def test_lines_of_reference_that_are_near_each_other_share_a_label(tmp_path):
 def test_labels_of_reference_stand_where_no_line_and_no_title_is(ends, place):
     axes = Figure().add_subplot()
     lines = [Series("mix", -1, [0, 10], ends)]
-    drawing._references(axes, panel(series=lines, references=[("mix at its end", 2.9)]), "a")
+    drawing._draw_reference_lines(
+        axes, panel(series=lines, references=[("mix at its end", 2.9)]), "a"
+    )
     (label,) = axes.texts
     assert (label.get_ha(), label.get_va()) == place
 
 
 def test_an_axis_goes_on_above_a_label_over_rising_lines(tmp_path):
     rising = panel(series=[Series("mix", -1, [0, 10], [1.0, 3.0])], references=[("end", 3.0)])
-    (place,) = drawing.draw("losses", [rising], 1, tmp_path / "a.svg")["panels"]
+    (place,) = drawing.draw_figure("losses", [rising], 1, tmp_path / "a.svg")["panels"]
     low, high = place["y_limits"]
     # Of a height of 2.2, that of lines from 1 to 3 with their margins, 12 %.
     assert (low, high) == (pytest.approx(0.9), pytest.approx(3.0 + 0.12 * 2.2))
@@ -122,8 +124,8 @@ def test_lines_that_lie_on_each_other_are_found_on_the_axis_that_is_drawn(change
 
 def test_no_line_and_no_point_is_hidden(tmp_path, monkeypatch):
     kept = []
-    monkeypatch.setattr(drawing, "_save", lambda figure, _: kept.append(figure))
-    drawing.draw("x", [panel(series=UNDER)], 1, tmp_path / "a.svg", labels={"mix": "Mix"})
+    monkeypatch.setattr(drawing, "_save_figure", lambda figure, _: kept.append(figure))
+    drawing.draw_figure("x", [panel(series=UNDER)], 1, tmp_path / "a.svg", labels={"mix": "Mix"})
     drawn = {line.get_gid().rpartition("--")[2]: line for line in kept[0].axes[0].lines}
     widths = {key: line.get_linewidth() for key, line in drawn.items()}
     assert widths["mix"] > 2 * widths["pcgrad"] == 2 * widths["adatask"]
@@ -141,7 +143,7 @@ def test_no_line_and_no_point_is_hidden(tmp_path, monkeypatch):
 
 
 def test_places_map_data_to_the_picture(tmp_path):
-    data = drawing.draw("losses", [panel()], 3, tmp_path / "a.svg")
+    data = drawing.draw_figure("losses", [panel()], 3, tmp_path / "a.svg")
     (place,) = data["panels"]
     left, top, right, bottom = place["axes"]
     x, y, width, height = place["box"]
@@ -156,7 +158,7 @@ def test_places_map_data_to_the_picture(tmp_path):
 @pytest.mark.slow
 def test_each_scenario_begins_a_row_and_is_named(tmp_path):
     panels = [panel("s--m--a"), panel("r--m--a", scenario="r"), panel("r--m--b", scenario="r")]
-    data = drawing.draw("losses", panels, 2, tmp_path / "a.svg")
+    data = drawing.draw_figure("losses", panels, 2, tmp_path / "a.svg")
     tops = [p["axes"][1] for p in data["panels"]]
     lefts = [p["axes"][0] for p in data["panels"]]
     assert tops[0] < tops[1] == tops[2]
@@ -171,7 +173,7 @@ def test_each_scenario_begins_a_row_and_is_named(tmp_path):
 )
 def test_a_log_scale_is_used_where_values_span_a_decade(tmp_path, values, scale):
     lines = [Series("a", 0, [0, 1], values)]
-    data = drawing.draw("x", [panel(series=lines, scale="log")], 1, tmp_path / "a.svg")
+    data = drawing.draw_figure("x", [panel(series=lines, scale="log")], 1, tmp_path / "a.svg")
     assert data["panels"][0]["scale"] == scale
 
 

@@ -7,7 +7,7 @@ import pytest
 from played import insert, records
 
 from pipeline.results import loss_tests
-from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.inputs_of_tests import MeasuredResults
 
 T = {1: 12.706, 2: 4.303}
 """Quantiles of Student's t by degrees of freedom."""
@@ -48,7 +48,7 @@ def filled(judged):
     # These serve others: another seed, without the oracle.
     ran(judged, "s", "drawn-000", 100, 9.0, 9.0)
     ran(judged, "s", "mix", 100, 1.2, 1.2)
-    loss_tests.fill_table(Measured(judged))
+    loss_tests.fill_loss_tests(MeasuredResults(judged))
     return judged
 
 
@@ -68,7 +68,7 @@ def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracle
 
 def test_a_method_without_a_scenario_has_no_mean(filled):
     filled.execute("delete from documents where run like 'u/m/mine/%'; delete from loss_tests")
-    loss_tests.fill_table(Measured(filled))
+    loss_tests.fill_loss_tests(MeasuredResults(filled))
     assert records(filled, "select * from leaderboard where method = 'mine'") == []
 
 
@@ -99,7 +99,7 @@ def test_the_table_says_over_how_many_scenarios_it_is(filled):
     for table in ("runs", "documents"):
         filled.execute(f"delete from {table} where run like 'u/m/oracle/%'")
     filled.execute("delete from loss_tests")
-    loss_tests.fill_table(Measured(filled))
+    loss_tests.fill_loss_tests(MeasuredResults(filled))
     assert counts() == {"oracle": 1, "mix": 1, "mine": 1}
 
 

@@ -72,7 +72,7 @@ def test_a_selection_narrows_what_a_table_stands_on(small):
     selection = {"methods": ["pike"], "seeds": [0]}
     values["tables"] = {"perplexity": {"name": "perplexity", "selection": selection}, "costs": {}}
     atomic_files.write_json(small, values)
-    found = lineage.read_lineage(experiment.read(small)).artifacts
+    found = lineage.read_lineage(experiment.read_experiment(small)).artifacts
     assert found["table/perplexity"].inputs == ("evaluation/real/tiny/pike/seed0",)
     assert len(found["table/costs"].inputs) == 2
     assert "table/accuracy" not in found
@@ -81,6 +81,6 @@ def test_a_selection_narrows_what_a_table_stands_on(small):
 def test_deleted_checkpoints_are_left_out(small, tmp_path):
     run = "real/tiny/mix/seed0"
     atomic_files.remove_path(tmp_path / "results/runs" / run / "checkpoints" / "step20")
-    found = lineage.read_lineage(experiment.read(small)).artifacts
+    found = lineage.read_lineage(experiment.read_experiment(small)).artifacts
     assert f"checkpoint/{run}/step10" in found
     assert f"checkpoint/{run}/step20" not in found

@@ -10,15 +10,15 @@ def test_decisions_that_differ_from_the_paper_are_listed(tmp_path, monkeypatch):
         "## 0003 Last\n\nDeviation from the paper: another seed."
     )
     monkeypatch.setattr(provenance, "DECISIONS", page)
-    assert provenance.deviations() == [
+    assert provenance.deviation_rows() == [
         {"title": "0001 Counts", "what": "<code>b &lt; w</code> by other means."},
         {"title": "0003 Last", "what": "Another seed."},
     ]
     monkeypatch.setattr(provenance, "DECISIONS", tmp_path / "absent")
-    assert provenance.deviations() == []
+    assert provenance.deviation_rows() == []
 
 
 def test_the_decisions_of_the_project_are_read():
-    found = provenance.deviations()
+    found = provenance.deviation_rows()
     assert found[0]["title"] == "0001 Counts by largest remainder"
     assert len(found) == provenance.DECISIONS.read_text().count("\nDeviation from the paper: ")

@@ -9,7 +9,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results.decisions import advise
-from pipeline.results.query import _claims, answer_query, show_claims, show_tables
+from pipeline.results.query import _claim_lines, answer_query, show_claims, show_tables
 from pipeline.results.why import explain_artifact
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
@@ -67,11 +67,11 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
     # Certainty stands beside the verdict where there was a test; what is exact needs none.
     for p, told in ((0.0441, " (p = 0.044)"), (0.0, ""), (None, "")):
-        (line, *_) = _claims([first | {"ours": None, "ours_low": None, "p_holm": p}])
+        (line, *_) = _claim_lines([first | {"ours": None, "ours_low": None, "p_holm": p}])
         assert line == f"{first['claim']}: {first['verdict']}{told}"
     assert " ".join(lines[1].split()) in first["statement"]
     assert lines[-1].count("not run") == 1
-    assert [*_claims([])] == ["This experiment has none of the paper's claims."]
+    assert [*_claim_lines([])] == ["This experiment has none of the paper's claims."]
     narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict", "p_holm"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text

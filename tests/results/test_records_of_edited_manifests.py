@@ -28,7 +28,9 @@ PLACES = {
 @pytest.fixture(scope="module")
 def named(tmp_path_factory):
     root = tmp_path_factory.mktemp("edited")
-    return experiment.read(build(root, seeds=(0,), scenarios=("real",), methods=("mix",)))
+    return experiment.read_experiment(
+        build(root, seeds=(0,), scenarios=("real",), methods=("mix",))
+    )
 
 
 @contextlib.contextmanager

@@ -33,7 +33,7 @@ def filled(empty):
         ran(empty, "s", "mine", seed, 1.8 - 0.4 * seed, 2.0)
         ran(empty, "u", "mine", seed, 1.6, 1.6)
         ran(empty, "t", "mine", seed, 2.0, 2.4)
-    board_tests.fill_table(empty)
+    board_tests.fill_boards(empty)
     return empty
 
 
@@ -72,7 +72,7 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     for scenario, near in zip("suv", (-0.3, -0.4, -0.35), strict=True):
         for method, gain in (("mix", 0), ("even", near / 7 - 0.05), ("near", near)):
             ran(empty, scenario, method, 0, 2 + gain, 2 + gain)
-    board_tests.fill_table(empty)
+    board_tests.fill_boards(empty)
     rows = {r["method"]: r for r in records(empty, "from boards where against = 'mix'")}
     # Means -0.1 and -0.35, SD 0.05 / 7 and 0.05: t = -24.2 and -12.1, of two degrees.
     for name, t in (("even", 14 * math.sqrt(3)), ("near", 7 * math.sqrt(3))):
@@ -84,7 +84,7 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     assert [row["row_label"] for row in records(empty, bold)] == ["near", "even"]
     # Of a method that lacks a scenario nothing is marked.
     empty.execute("delete from perplexities where run = 'v/m/near/seed0'; delete from boards")
-    board_tests.fill_table(empty)
+    board_tests.fill_boards(empty)
     marked = "select row_label, better from table_board where column_position = 0"
     assert records(empty, marked) == [
         {"row_label": "near", "better": None},
@@ -181,7 +181,7 @@ def registered_once(tmp_path_factory):
     file.write_text(FILE.replace("COMMIT", git("rev-parse", "HEAD~1")))
     git("add", ".")
     git("commit", "-qm", "registration")
-    config = shorthand.write_out(
+    config = shorthand.expand_shorthand(
         registration.workflow_configuration(registration.read_registration(file))
     )
     plan = planner.plan(config, str(file))
@@ -202,7 +202,7 @@ def registered_once(tmp_path_factory):
         insert(connection, "lineage", artifact=f"run/{name}", inputs=[])
         for domain in values["domains"]:
             insert(connection, "perplexities", run=name, step=9, domain=domain, nll=1.0)
-    board_tests.fill_table(connection)
+    board_tests.fill_boards(connection)
     connection.close()
     return folder
 

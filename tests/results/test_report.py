@@ -277,7 +277,7 @@ def test_names_become_titles(name, title):
 
 def test_the_papers_own_come_apart_from_ours():
     made = [{"name": name} for name in ("table1", "costs", "figure3", "table_of_ours", "claims")]
-    ours, paper = report_parts.ours_and_of_paper(made)
+    ours, paper = report_parts.split_own_and_paper(made)
     assert [one["name"] for one in ours] == ["costs", "table_of_ours", "claims"]
     assert [one["name"] for one in paper] == ["table1", "figure3"]
 
@@ -329,10 +329,10 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
         )
     ]  # fmt: skip
     rows[0]["collapsed"] = "1"
-    block = report_parts._block(pd.DataFrame(rows))
+    block = report_parts._section_block(pd.DataFrame(rows))
     found = [(line["made"], line["method"]) for line in block["lines"]]
     assert found == [("made-s-m-mix", "mix"), ("", "")]
-    assert report_parts.notes_of([block]) == [display.NOTES["collapsed"]]
+    assert report_parts.table_notes([block]) == [display.NOTES["collapsed"]]
 
 
 def test_a_table_without_rows_says_so():
@@ -340,7 +340,7 @@ def test_a_table_without_rows_says_so():
         loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
     )
     environment.filters |= {"counted": count_of, "titled": report_parts.title_of}
-    environment.filters["noted"] = report_parts.notes_of
+    environment.filters["noted"] = report_parts.table_notes
     page = environment.from_string(
         '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
     )

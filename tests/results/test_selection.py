@@ -14,7 +14,13 @@ from pipeline.results.database import build_database
 from pipeline.results.decisions import advise
 from pipeline.results.display import read_doubts
 from pipeline.results.query import answer_query, show_claims
-from pipeline.results.selection import connect, connect_ours, find_database, frame, rows
+from pipeline.results.selection import (
+    connect,
+    connect_experiment,
+    find_database,
+    frame,
+    select_rows,
+)
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files, made_from
 
@@ -42,16 +48,16 @@ GUESSES = {"uniform guess", "unigram counts", "entropy floor"}
     ],
 )
 def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selection, column, values):
-    found = rows(connection, view, selection, "x")
+    found = select_rows(connection, view, selection, "x")
     assert {row[column] for row in found} == values
-    assert found == [row for row in rows(connection, view, {}, "x") if row in found]
+    assert found == [row for row in select_rows(connection, view, {}, "x") if row in found]
 
 
 def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplog):
     methods = ["mix", "pike", "balanced-pike", "round-robin"]
-    rows(connection, "table_costs", {"methods": methods}, "x")
+    select_rows(connection, "table_costs", {"methods": methods}, "x")
     assert "leaves out" not in caplog.text
-    rows(connection, "table_costs", {"methods": methods[:2]}, "x.json")
+    select_rows(connection, "table_costs", {"methods": methods[:2]}, "x.json")
     told = "x.json.selection.methods leaves out rows of table_costs: "
     (message,) = [one.message for one in caplog.records]
     assert message.startswith(told)
@@ -70,11 +76,11 @@ def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplo
 )
 def test_mistakes_are_named_where_they_were_made(connection, view, selection, message):
     with pytest.raises(InputError, match=message):
-        rows(connection, view, selection, "x")
+        select_rows(connection, view, selection, "x")
 
 
 def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
-    assert rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
+    assert select_rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
 
 
 WHOLE, RESTORED = "results/pike.duckdb", "restored/pike.duckdb"
@@ -138,7 +144,7 @@ def answers(database, out):
         "query": lambda: answer_query("select 1", database),
         "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
-        "frames": lambda: connect_ours(database).close(),
+        "frames": lambda: connect_experiment(database).close(),
         "table": lambda: tables.write_table(
             settings / "tables/perplexity.json", database, out / "perplexity.md"
         ),
@@ -223,7 +229,7 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
         "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
         "claims": [show_claims, lambda d: answer_query("from Claims", d)],
     }[view]
-    for ask in (*asked, lambda d: frame(view, d), lambda d: rows(connect(d), view, {}, "x")):
+    for ask in (*asked, lambda d: frame(view, d), lambda d: select_rows(connect(d), view, {}, "x")):
         with pytest.raises(InputError, match="made by another version: make it anew with `snakem"):
             ask(database)
 

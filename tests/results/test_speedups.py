@@ -18,7 +18,7 @@ def test_straight_lines_between_checkpoints():
         ([-1, -2], [0, 100], 0),
         ([1, 0.5], [0, 100], None),
     ):
-        assert speedups.lasting_reach(np.array(curve, float), tokens) == expected
+        assert speedups.lasting_reach_tokens(np.array(curve, float), tokens) == expected
 
 
 def runs(curves):
@@ -83,7 +83,7 @@ def test_a_lead_that_is_lost_after_the_baselines_end_has_no_test(last):
 
 def test_higher_may_be_better():
     curves = {("mix", 0): [0, 1, 2, 3, 4], ("pike", 0): [0, 4, 5, 5, 5]}
-    found = speedups.speedup(*runs(curves), "pike", "mix", higher=True)
+    found = speedups.speedup(*runs(curves), "pike", "mix", higher_is_better=True)
     assert (found.target, found.ratio) == (pytest.approx(4), pytest.approx(4))
 
 

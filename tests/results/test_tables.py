@@ -228,7 +228,7 @@ def test_columns_of_words_are_set_to_the_left():
         row("b", "ratio", 1.5, place=1, kind="statement"),
     ]
     block = tables.make_section(cells)
-    assert block.sides("left", "right") == ["right", "left"]
+    assert block.alignments("left", "right") == ["right", "left"]
     table = tables.TableSettings("costs")
     assert "| --- | ---: | --- |" in tables.as_markdown(table, [block])
     assert r"\begin{tabular}{lrl}" in tables.as_latex(table, [block])

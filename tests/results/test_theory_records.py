@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     out = tmp_path_factory.mktemp("results") / "theory"
-    stage.write_records(out, stage.Sizes(paths=20, draws=20, seeds=2))
+    stage.write_theory_records(out, stage.TheorySizes(paths=20, draws=20, seeds=2))
     return out
 
 

@@ -14,7 +14,7 @@ from repository import ROOT
 from pike_mixing.comparison import document_sizes
 from pike_mixing.errors import InputError
 from pipeline.results import loss_tests, selection, views
-from pipeline.results.inputs_of_tests import Measured
+from pipeline.results.inputs_of_tests import MeasuredResults
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""
@@ -27,7 +27,7 @@ def one(connection, sql):
 
 
 def test_every_view_says_what_it_is_and_orders_its_rows():
-    for name, text in views.view_texts().items():
+    for name, text in views.view_sql_by_name().items():
         assert views.caption(name), name
         assert "\norder by" in text, name
         if name.startswith("table"):
@@ -91,7 +91,7 @@ def test_a_mistake_in_a_query_is_the_users_and_named_by_its_file(
     shutil.copytree(views.SQL, tmp_path / "sql")
     monkeypatch.setattr(views, "SQL", tmp_path / "sql")
     edit(tmp_path / "sql")
-    views.view_texts.cache_clear()
+    views.view_sql_by_name.cache_clear()
 
     def build():
         fresh("table2")
@@ -101,20 +101,20 @@ def test_a_mistake_in_a_query_is_the_users_and_named_by_its_file(
         with pytest.raises(InputError, match=message):
             build()
     finally:
-        views.view_texts.cache_clear()
+        views.view_sql_by_name.cache_clear()
 
 
 def test_a_query_that_fails_on_what_it_reads_is_named(empty):
     run(empty, "mix", wall_seconds=1.0)
     empty.execute("create or replace view table_costs as select method::integer as x from runs")
     with pytest.raises(InputError, match=r"(?s)table_costs\.sql: .*'mix'"):
-        selection.rows(empty, "table_costs", {}, "x")
+        selection.select_rows(empty, "table_costs", {}, "x")
 
 
 def test_the_report_of_snakemake_says_what_a_table_compares():
     """Its captions are reStructuredText, rendered by Jinja."""
     file = SimpleNamespace(file="results/pike.duckdb")
-    for name, about in ((name, views.caption(name)) for name in views.view_texts()):
+    for name, about in ((name, views.caption(name)) for name in views.view_sql_by_name()):
         job = SimpleNamespace(
             params=SimpleNamespace(about=about), input=file, rule="table", wildcards=[name]
         )
@@ -185,7 +185,7 @@ def test_means_over_seeds_carry_both_errors(empty, losses, seed_sd, stderr):
 
 def judged(connection, sql):
     """The rows of an answer after the losses are tested, by column."""
-    loss_tests.fill_table(Measured(connection))
+    loss_tests.fill_loss_tests(MeasuredResults(connection))
     return records(connection, sql)
 
 
@@ -292,7 +292,7 @@ def paired(connection, *differences, documents_error=0.0):
             error = 19**0.5 * documents_error if method == "pike" else 0.0
             sums = ((1.0 + add + error, 1), (1.0 + add - error, 1)) * 10
             documents(connection, name, "a", *sums)
-    loss_tests.fill_table(Measured(connection))
+    loss_tests.fill_loss_tests(MeasuredResults(connection))
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_domain_that_the_target_leaves_out_is_compared_and_counts_nothing(empt
             evaluated(empty, name, a=(1.0, 0.1), b=(1.0 + add, 0.1))
             documents(empty, name, "a", (1.0, 1), (1.0, 1))
             documents(empty, name, "b", (1.0 + add, 1), (1.0 + add, 1))
-    loss_tests.fill_table(Measured(empty))
+    loss_tests.fill_loss_tests(MeasuredResults(empty))
     found = empty.execute("select domain, nll_difference from loss_tests where method = 'pike'")
     assert dict(found.fetchall()) == {"a": 0.0, "b": 0.25, None: 0.0}
 

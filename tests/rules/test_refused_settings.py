@@ -22,7 +22,7 @@ def kind_of(name):
 def made(name, **changes):
     """A rule, or a finder, of which no setting is required."""
     required = (
-        {} if name in FINDERS else method_catalogue.required_settings(name) | NAMED.get(name, {})
+        {} if name in FINDERS else method_catalogue.example_settings(name) | NAMED.get(name, {})
     )
     return kind_of(name)(**required | changes)
 

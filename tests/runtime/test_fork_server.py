@@ -29,7 +29,7 @@ import time
 from pike_mixing.errors import InputError
 
 
-def write_records(out):
+def write_theory_records(out):
     print(os.getpid(), os.getppid(), os.environb.get(b"TMPDIR"), sys.stdin.read(), sys.argv[1:])
     print("to standard error", file=sys.stderr)
     sys.stdout.flush()

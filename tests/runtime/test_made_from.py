@@ -202,7 +202,7 @@ def at_work(tmp_path, monkeypatch):
         taken = made_from.InputSnapshot(stage, parts["modules"], inputs=inputs, given=given)
         parts |= {"stage": stage, "settings": {"a": 1}, "files": []}
         parts["facts"] = {"run": "r", "steps": [1]}
-        return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, taken=taken)
+        return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, snapshot=taken)
 
     return begun
 

@@ -56,7 +56,7 @@ def test_what_a_manifest_says(benchmarks, asked):
 def test_chance_counts_each_rows_options(benchmarks, asked):
     # Two rows of three options, two of five, eight of four.
     expected = 100 * (2 / 3 + 2 / 5 + 8 / 4) / 12
-    assert load_benchmark(benchmarks, asked("arc_easy")).chance == pytest.approx(expected)
+    assert load_benchmark(benchmarks, asked("arc_easy")).chance_percent == pytest.approx(expected)
 
 
 def test_rows_may_be_left_out(own, asked):

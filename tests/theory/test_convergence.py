@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from pipeline.theory import convergence
-from pipeline.theory.convergence import Constants, measure_constants, steps_until
+from pipeline.theory.convergence import ConvergenceConstants, measure_constants, steps_until_targets
 from pipeline.theory.problem import axis_problem, leaning_problem, vector
 
-KNOWN = Constants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, variance_K=(2, 1))
+KNOWN = ConvergenceConstants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, variance_K=(2, 1))
 
 
 def test_bounds_by_hand():
@@ -55,7 +55,9 @@ def test_steps_of_size_one_without_noise_are_counted_by_hand(
 ):
     problem, theta_D = axis_problem("", vector(*[0.0] * len(start))), vector(*start)
     known = measure_constants(problem, theta_D, 0.1, 64)
-    found = steps_until(problem, theta_D, known, method, 1, 2, horizon, np.random.default_rng())
+    found = steps_until_targets(
+        problem, theta_D, known, method, 1, 2, horizon, np.random.default_rng()
+    )
     assert found == {"max": largest, "sum": whole}
 
 

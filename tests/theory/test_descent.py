@@ -13,12 +13,12 @@ from pipeline.theory.problem import Problem, axis_problem, leaning_problem, vect
 
 def test_conflict_and_alignment_by_hand():
     # (1, 0) and (-1, 1): product -1, squares 1 + 2. (1, 0) and (1, 1): cosine sqrt(1/2).
-    assert descent.conflict(np.stack([vector(1, 0), vector(-1, 1)])) == pytest.approx(1 / 3)
-    assert descent.alignment(np.stack([vector(1, 0), vector(-1, 1)])) == 0
+    assert descent.least_conflict(np.stack([vector(1, 0), vector(-1, 1)])) == pytest.approx(1 / 3)
+    assert descent.least_alignment(np.stack([vector(1, 0), vector(-1, 1)])) == 0
     three = np.stack([vector(1, 0), vector(-1, 1), vector(1, 1)])
-    assert descent.alignment(three) == pytest.approx(math.sqrt(0.5))
+    assert descent.least_alignment(three) == pytest.approx(math.sqrt(0.5))
     nothing = np.zeros((3, 2))
-    assert (descent.conflict(nothing), descent.alignment(nothing)) == (0, 0)
+    assert (descent.least_conflict(nothing), descent.least_alignment(nothing)) == (0, 0)
 
 
 gradients = st.lists(
@@ -33,7 +33,11 @@ gradients = st.lists(
 def test_gradients_are_small_together(listed):
     # Lemma `le: correlation_of_losses`, both parts; definitions hold for a half and for one.
     gradient_KxD = np.array(listed)
-    K, c, aligned = len(listed), descent.conflict(gradient_KxD), descent.alignment(gradient_KxD)
+    K, c, aligned = (
+        len(listed),
+        descent.least_conflict(gradient_KxD),
+        descent.least_alignment(gradient_KxD),
+    )
     assert c <= 0.5 + 1e-12
     assert aligned <= 1 + 1e-12
     whole = (gradient_KxD.sum(axis=0) ** 2).sum()
@@ -44,16 +48,16 @@ def test_gradients_are_small_together(listed):
 
 
 def test_beta_and_gamma_by_hand():
-    assert descent.beta(0.1, vector(0.5, 0.5)) == pytest.approx(0.8)  # 1 + 0.1 (2 - 2 - 2)
-    assert descent.beta(0.1, vector(0.75, 0.25)) == pytest.approx(0.6)  # 1 + 0.1 (0 - 4)
-    assert descent.beta(0.1, vector(1, 0)) == -math.inf
-    assert descent.beta(0.0, vector(1, 0)) == 1
-    assert descent.gamma(0.25, 3) == 1.5
+    assert descent.beta_constant(0.1, vector(0.5, 0.5)) == pytest.approx(0.8)  # 1 + 0.1 (2 - 2 - 2)
+    assert descent.beta_constant(0.1, vector(0.75, 0.25)) == pytest.approx(0.6)  # 1 + 0.1 (0 - 4)
+    assert descent.beta_constant(0.1, vector(1, 0)) == -math.inf
+    assert descent.beta_constant(0.0, vector(1, 0)) == 1
+    assert descent.gamma_constant(0.25, 3) == 1.5
     # c < 1 / (K - 2 + b / b_k): 0.1 < 1/4, 0.3 is not, and a domain without rows allows nothing.
     even, uneven = vector(0.5, 0.5), vector(0.75, 0.25)
     pairs = ((0.1, uneven), (0.3, uneven), (0.3, even))
-    assert [descent.bound_applies(c, w) for c, w in pairs] == [True, False, True]
-    assert not descent.bound_applies(0.0, vector(1, 0))
+    assert [descent.is_bound_valid(c, w) for c, w in pairs] == [True, False, True]
+    assert not descent.is_bound_valid(0.0, vector(1, 0))
 
 
 def test_bound_by_hand_is_met_by_orthogonal_losses():
@@ -155,4 +159,4 @@ def test_log_cosh_has_the_gradient_and_the_smoothness_that_are_meant():
     by_hand = math.log(math.cosh(0.1)) + math.log(math.cosh(0.4))
     assert problem.losses(theta_1x2).sum() == pytest.approx(by_hand)
     # A'A = [[5, 1], [1, 1]] has the eigenvalues 3 +- sqrt(5).
-    assert problem.smoothness() == pytest.approx(3 + math.sqrt(5))
+    assert problem.smoothness_constant() == pytest.approx(3 + math.sqrt(5))

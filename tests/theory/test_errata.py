@@ -46,8 +46,8 @@ def bound_at_the_solution():
     method = ConceptualPiKE(
         L=1.1,
         eta=eta,
-        beta=1 - 4 * descent.conflict(gradient_3x3),
-        gamma=descent.gamma(descent.alignment(gradient_3x3), 3),
+        beta=1 - 4 * descent.least_conflict(gradient_3x3),
+        gamma=descent.gamma_constant(descent.least_alignment(gradient_3x3), 3),
         norm="plug-in",
     )
     weights_3 = descent_bound_minimiser(*method.descent_bound(problem.statistics(theta_3), b))

@@ -63,7 +63,7 @@ def test_simulated_static_mixtures_agree_with_the_formula():
     generator = np.random.default_rng(1)
     own = setting(sigma=(1.0, 3.0), eta=0.2, steps=20)
     for share in (0.2, 0.6):
-        mean_T, stderr_T, share_T = example.simulate(own, share, 2000, generator)
+        mean_T, stderr_T, share_T = example.simulate_paths(own, share, 2000, generator)
         exact_T = example.static_losses(own, vector(share))[:, 0]
         assert (np.abs(mean_T - exact_T) <= 4.5 * stderr_T + 1e-12).all()
         assert share_T.tolist() == pytest.approx([share] * 21)
@@ -98,5 +98,5 @@ def test_a_comparison_within_the_error_of_simulation_says_nothing():
 
 
 def test_settings_are_told_apart_by_name():
-    names = [own.name for own in example.settings()]
+    names = [own.name for own in example.paper_example_settings()]
     assert len(set(names)) == len(names)

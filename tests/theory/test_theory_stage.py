@@ -7,13 +7,13 @@ from pipeline.theory import stage
 
 pytestmark = pytest.mark.slow
 
-SMALL = stage.Sizes(paths=40, draws=40, seeds=2)
+SMALL = stage.TheorySizes(paths=40, draws=40, seeds=2)
 
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     out = tmp_path_factory.mktemp("theory") / "theory"
-    stage.write_records(out, SMALL)
+    stage.write_theory_records(out, SMALL)
     return out
 
 
@@ -28,6 +28,6 @@ def test_every_record_is_there_and_listed(written):
 
 
 def test_the_same_sizes_give_the_same_bytes(written, tmp_path):
-    stage.write_records(tmp_path / "again", SMALL)
+    stage.write_theory_records(tmp_path / "again", SMALL)
     for path in written.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()

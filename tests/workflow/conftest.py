@@ -64,8 +64,8 @@ from pathlib import Path
 from pipeline.planning import outdated, planner
 
 plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
-compared = outdated.Comparison(plan)
-for rule, names in plan.work().items():
+compared = outdated.PlanComparison(plan)
+for rule, names in plan.names_by_rule().items():
     for name in names:
         if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))

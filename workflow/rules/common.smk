@@ -41,11 +41,11 @@ wildcard_constraints:
 
 
 onstart:
-    explain(JOBS.start, logger.warning)
+    explain(JOBS.prepare_jobs, logger.warning)
 
 
 onsuccess:
-    for line in plan_hints.closing_notices(PLAN):
+    for line in plan_hints.closing_hints(PLAN):
         logger.warning(line)
 
 
@@ -54,7 +54,7 @@ def reads(rule):
 
     def inputs(wildcards):
         name = "/".join(wildcards)
-        return explain(JOBS.inputs, rule, name, ancient=ancient, warn=logger.warning)
+        return explain(JOBS.job_inputs, rule, name, ancient=ancient, warn=logger.warning)
 
     return rule_inputs.cache_signature(inputs)
 

@@ -12,7 +12,7 @@ rule pretrain:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
     retries: TAKES.retries("pretrain")
     # One for each process.
-    threads: TAKES.processes
+    threads: TAKES.process_count
     resources:
         **TAKES.resources("pretrain"),
         # The signal at which a training saves and goes on: USR1 or USR2.

@@ -60,7 +60,7 @@ rule table:
     input:
         unpack(reads("table")),
         # Its manifest says whether it is another.
-        file=lambda wildcards: ancient(PLAN.database("table", wildcards.table)),
+        file=lambda wildcards: ancient(PLAN.database_path("table", wildcards.table)),
     output:
         md=f"{RESULTS}/tables/{{table}}.md",
         csv=report(
@@ -89,7 +89,7 @@ rule figure:
     input:
         unpack(reads("figure")),
         # Its manifest says whether it is another.
-        file=lambda wildcards: ancient(PLAN.database("figure", wildcards.figure)),
+        file=lambda wildcards: ancient(PLAN.database_path("figure", wildcards.figure)),
     output:
         svg=report(
             f"{RESULTS}/figures/{{figure}}.svg",
@@ -127,7 +127,7 @@ rule article:
     resources:
         **TAKES.resources("article"),
     params:
-        shown=PLAN.of_paper,
+        shown=PLAN.paper_outputs,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
@@ -153,8 +153,8 @@ rule report:
     resources:
         **TAKES.resources("report"),
     params:
-        file=PLAN.report_inputs()[0],
-        database=PLAN.report_inputs()[1],
+        file=PLAN.report_inputs().settings,
+        database=PLAN.report_inputs().database,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:

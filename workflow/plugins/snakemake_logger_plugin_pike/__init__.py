@@ -88,14 +88,14 @@ class Jobs:
         work -= sum(min(now - j.began, known.get(j.rule, usual)) for j in self.running.values())
         return work / max(len(self.running), 1)
 
-    def time(self) -> str:
+    def time_text(self) -> str:
         """Time so far, and the time left."""
         left = self.seconds_left()
-        told = "" if left is None else f", about {clock(left)} left"
-        return f"{clock(time.monotonic() - self.began)}{told}"
+        told = "" if left is None else f", about {clock_text(left)} left"
+        return f"{clock_text(time.monotonic() - self.began)}{told}"
 
 
-def clock(seconds: float) -> str:
+def clock_text(seconds: float) -> str:
     """Hours, minutes and seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
@@ -124,7 +124,7 @@ class LogHandler(LogHandlerBase):
         """Takes one event."""
         event = getattr(record, "event", None)
         if event == LogEvent.RUN_INFO and not self.common_settings.dryrun:
-            self._begin(record)
+            self._start_bars(record)
         elif event == LogEvent.JOB_INFO and not self.common_settings.dryrun:
             name = "/".join(map(str, (record.wildcards or {}).values()))
             self._jobs.start(record.jobid, record.rule_name, name)
@@ -134,7 +134,7 @@ class LogHandler(LogHandlerBase):
         elif event not in IN_LOG_ONLY:
             if event == LogEvent.JOB_ERROR:
                 self._jobs.stop(record.jobid, ended=False)
-            self._tell(record, event)
+            self._print_message(record, event)
 
     def close(self) -> None:
         """Takes the bars away, and says what was done; Snakemake calls it more than once."""
@@ -142,11 +142,11 @@ class LogHandler(LogHandlerBase):
             self._live.stop()
             self._live = None
         if self._jobs.total:
-            self._print(f"{self._count()} in {clock(time.monotonic() - self._jobs.began)}")
+            self._print(f"{self._done_text()} in {clock_text(time.monotonic() - self._jobs.began)}")
             self._jobs = Jobs()
         super().close()
 
-    def _tell(self, record: logging.LogRecord, event: LogEvent | None) -> None:
+    def _print_message(self, record: logging.LogRecord, event: LogEvent | None) -> None:
         text = self.format(record)
         known = event is None and record.levelno < logging.WARNING and OF_THE_MACHINE.match(text)
         if text.strip() and not known:
@@ -156,21 +156,21 @@ class LogHandler(LogHandlerBase):
     def _print(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style), soft_wrap=True)
 
-    def _begin(self, record: logging.LogRecord) -> None:
+    def _start_bars(self, record: logging.LogRecord) -> None:
         self._jobs = Jobs()
         self._jobs.total.update({r: n for r, n in record.stats.items() if r != "total"})
-        each = ", ".join(f"{words(rule)} {count}" for rule, count in self._jobs.total.items())
+        each = ", ".join(f"{rule_words(rule)} {count}" for rule, count in self._jobs.total.items())
         self._print(f"{self._jobs.total.total()} jobs: {each}")
         if self._console.is_terminal and not self._live:
             self._live = Live(
                 console=self._console,
-                get_renderable=self._bars,
+                get_renderable=self._progress_table,
                 refresh_per_second=2,
                 transient=True,
             )
             self._live.start()
 
-    def _count(self) -> str:
+    def _done_text(self) -> str:
         return f"{self._jobs.done.total()} of {self._jobs.total.total()} jobs"
 
     def _write_line(self) -> None:
@@ -180,17 +180,17 @@ class LogHandler(LogHandlerBase):
         if self._live or since < LEAST_SECONDS or done - before < least:
             return
         self._last = now, done
-        each = [f"{words(r)} {jobs.done[r]} of {jobs.total[r]}" for r in self._in_work()]
-        whole = f"{time.strftime('%H:%M')} {self._count()}, {jobs.time()}"
+        each = [f"{rule_words(r)} {jobs.done[r]} of {jobs.total[r]}" for r in self._running_rules()]
+        whole = f"{time.strftime('%H:%M')} {self._done_text()}, {jobs.time_text()}"
         self._print(": ".join([whole, *filter(None, [", ".join(each)])]))
 
-    def _in_work(self) -> list[str]:
+    def _running_rules(self) -> list[str]:
         """Rules of which a job has begun, and not all have ended."""
         jobs = self._jobs
         at_work = {job.rule for job in jobs.running.values()}
         return [r for r in jobs.total if r in at_work or 0 < jobs.done[r] < jobs.total[r]]
 
-    def _bars(self) -> Table:
+    def _progress_table(self) -> Table:
         jobs, running = self._jobs, [*self._jobs.running.values()]
         result = Table.grid(padding=(0, 1), expand=True)
         result.add_column(no_wrap=True)
@@ -202,23 +202,23 @@ class LogHandler(LogHandlerBase):
             bar = ProgressBar(total=total, completed=done)
             result.add_row(Text(name, style), bar, Text(f"{done}/{total}", style), told)
 
-        add("workflow", jobs.done.total(), jobs.total.total(), jobs.time(), "bold")
+        add("workflow", jobs.done.total(), jobs.total.total(), jobs.time_text(), "bold")
         at_work = Counter(job.rule for job in running)
         for rule, total in jobs.total.items():
             done, now = jobs.done[rule], at_work[rule]
             told = f"{now} running" if now else "done" if done == total else ""
-            add(words(rule), done, total, told, "dim" if done == total else "")
+            add(rule_words(rule), done, total, told, "dim" if done == total else "")
         whole = Table.grid(expand=True)
         whole.add_column(no_wrap=True, overflow="ellipsis")
         whole.add_row(result)
         for job in running[:MOST_RUNNING]:
-            named = f"{words(job.rule)} {job.name}".rstrip()
-            whole.add_row(Text(f"now  {named}, {clock(time.monotonic() - job.began)}"))
+            named = f"{rule_words(job.rule)} {job.name}".rstrip()
+            whole.add_row(Text(f"now  {named}, {clock_text(time.monotonic() - job.began)}"))
         if len(running) > MOST_RUNNING:
             whole.add_row(Text(f"     and {len(running) - MOST_RUNNING} more"))
         return whole
 
 
-def words(rule: str) -> str:
+def rule_words(rule: str) -> str:
     """A rule's name as it is read."""
     return rule.replace("_", " ")
