@@ -53,7 +53,7 @@ def test_pages_call_and_import_what_is_there():
     known = {name for pair in found for name in pair} | {path.stem for path in paths}
     # Of Python and other packages.
     known |= {*dir(builtins), "DataLoader", "Trainer", "load_dataset", "get_device_name"}
-    known |= {"exp", "pop", "random", "repeat"}
+    known |= {"exp", "pop", "prepare", "random", "repeat"}
     imported = re.compile(r"^\W*from (?:pike_mixing|pipeline)\S* import (.+)", re.MULTILINE)
     for name in {*NAMES} - {*reference.PAGES}:
         used = {word for span in spans(name) for word in re.findall(r"(\w+)\(", span)}
