@@ -14,7 +14,8 @@ from pike_mixing.interface import StatisticsNeed
 from pike_mixing.rules.adatask import AdaTask
 from pike_mixing.rules.static import Mix
 from pike_mixing.rules.surgery import PCGrad
-from pike_mixing.torch import gradient_statistics
+from pike_mixing.torch import PerDomainAdamW, gradient_statistics
+from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
@@ -187,3 +188,11 @@ def test_excess_clips_each_token_before_the_mean():
         )
         assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
         assert np.isnan(excess_K[1])
+
+
+@pytest.mark.parametrize(
+    ("own", "base"), [(PipelinePasses, Passes), (adamw.CompiledPerDomainAdamW, PerDomainAdamW)]
+)
+def test_each_method_replaces_one_that_the_library_calls(own, base):
+    """One of another name would never be called, and only a device that compiles would show it."""
+    assert {name for name, value in vars(own).items() if callable(value)} <= {*dir(base)}
