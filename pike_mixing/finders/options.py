@@ -37,6 +37,8 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
+        if name.startswith(","):
+            raise InputError(f"{option}: {text!r}: separate by spaces, without commas")
         if not equals or not name:
             raise InputError(f"{option}: {text!r} is not NAME=VALUE")
         if name in result:

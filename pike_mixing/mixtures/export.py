@@ -307,6 +307,7 @@ def _path_problems(
                 f"give {trainer_format.wants}"
             )
         elif trainer_format.has_fields and _is_text_folder(Path(paths[domain])):
+            # `load_dataset` would make a document of each line.
             problems.append(
                 f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
                 f"'{domain}={paths[domain].rstrip('/')}/*.txt'"

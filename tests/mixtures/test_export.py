@@ -774,6 +774,10 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         (["--from", "a.json"], "no trainer is named: type one behind export: interleave-data"),
         (["--out", "."], "no trainer is named"),
         (["nemo", "--mixture", "web=1,code=2"], "separate by spaces: --mixture web=1 code=2"),
+        (
+            ["nemo", "--mixture", "web=1", ",code=2"],
+            "',code=2': separate by spaces, without commas",
+        ),
         (["nemo", "--mixture", "web=1,", "code=2"], "separate by spaces: --mixture web=1"),
         (["nemo", *MIXTURE, "--path", "web=/d,code=/e"], "separate by spaces: --path web=/d code="),
         (["axolotl", *MIXTURE, "--path", "*=/d"], "--rows: axolotl has no weights"),
