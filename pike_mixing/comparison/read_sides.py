@@ -59,7 +59,7 @@ def read_inspect_log(
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
     task, version, model, samples = _parse_inspect_log(path)
-    if scores.is_skipped(task):
+    if scores.note_if_unwanted(task):
         return
     run = scores.add_log(side, Log(path, given_path, path.parent, task, path.name, model))
     scores.note_fact(task, "version", version, run.name)
