@@ -10,11 +10,13 @@ import difflib
 import functools
 import inspect
 import itertools
+import re
 import sys
 import textwrap
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import (
     Annotated,
     Any,
@@ -240,9 +242,24 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": {near}" if near else ""
     elif hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
+    elif hint is int and isinstance(value, str) and (whole := _whole_number_of(value)) is not None:
+        way_out = f": write {whole}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
     return f"{shortened_repr(value)} is not {_type_text(hint)}{way_out}"
+
+
+def _whole_number_of(text: str) -> int | None:
+    """The number that a text such as 30MB, 64 KiB, 2e6 or 30,000,000 means; None of any other."""
+    plain = text.strip().replace(",", "").replace("_", "")
+    found = re.fullmatch(
+        r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)\s*(?:([kmgt])(i?)b?|b)?", plain, re.I
+    )
+    if found is None:
+        return None
+    power = " kmgt".index((found[2] or " ").lower())
+    number = Fraction(found[1]) * (1024 if found[3] else 1000) ** power
+    return int(number) if number.denominator == 1 and number <= WIDEST else None
 
 
 def _type_text(hint: Any) -> str:

@@ -89,6 +89,12 @@ def _refuse_bad_options(arguments: argparse.Namespace) -> None:
         raise InputError("--concentration: must be a finite number above 0")
     if len(set(arguments.domains)) < len(arguments.domains):
         raise InputError(f"--domains: {' '.join(arguments.domains)}: name each domain once")
+    tables = [name for name in arguments.domains if name.endswith((".csv", ".parquet"))]
+    if arguments.table is None and tables:
+        raise InputError(
+            f"--domains takes every word behind it, {tables[0]!r} too: type the table first: "
+            f"design {tables[0]} ..."
+        )
     if len(arguments.phases) > 1:
         raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
 

@@ -127,6 +127,8 @@ def test_designs_that_cannot_be_made_are_refused(said):
         (["--phases", "0.8", "0.2"], "--phases: a design is of one mixture"),
     ):
         assert told in said(*command, *options, code=2)
+    told = "--domains takes every word behind it, 's.csv' too: type the table first"
+    assert told in said(*command, "s.csv", code=2)
     assert "--domains: a b a: name each domain once" in said(*command, "a", code=2)
     with pytest.raises(InputError, match="2001 mixtures cannot be chosen among 2000 candidates"):
         propose_mixtures("d-optimal", 2001, FREE, NOTHING)
