@@ -30,7 +30,7 @@ from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, read_sides, scores, sign_flip, verdicts
-from pike_mixing.comparison.distributions import normal_quantile
+from pike_mixing.comparison.distributions import two_sided_normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
 from pipeline.runtime import atomic_files, code_fingerprint
@@ -151,7 +151,7 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
     apart = [float((w * (a - b)).sum() / w.sum()) for a, b, w in means]
     a_I, b_I = (np.concatenate([m[n] for m in means]) for n in (0, 1))
     d_I = a_I - b_I
-    z = normal_quantile(LEVEL)
+    z = two_sided_normal_quantile(LEVEL)
     half = z * math.sqrt(a_I.var() / len(a_I) + b_I.var() / len(b_I))
     place = random.integers(0, len(d_I), (RESAMPLES, len(d_I)))
     low, high = np.quantile(d_I[place].mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import records
 from benchmarks.comparison_rates import ITEMS, RIVALS, SEEDS
-from pike_mixing.comparison.distributions import normal_quantile
+from pike_mixing.comparison.distributions import two_sided_normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 
 LEAST, MOST = 0.93, 0.98
@@ -71,7 +71,7 @@ def rate(cells: Sequence[dict[str, Any]], name: str, of: str) -> tuple[float, fl
     count, times = (sum(c.get(n, 0) for c in cells) for n in (name, of))
     if not times:
         return math.nan, math.nan
-    p, z = count / times, normal_quantile(LEVEL)
+    p, z = count / times, two_sided_normal_quantile(LEVEL)
     return p, z * math.sqrt(p * (1 - p) / times + z**2 / 4 / times**2) / (1 + z**2 / times)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data import packing, sources, tokenizer
 from pipeline.runtime import atomic_files, made_from
 
@@ -47,7 +47,7 @@ def documents(folder: Path, name: str, size: float) -> Path:
         settings={},
         inputs=[],
         files=[file],
-        modules=["pipeline.data.documents"],
+        modules=["pipeline.data.document_store"],
         facts=facts,
     )
     return out

@@ -210,7 +210,7 @@ def _select_runs(swarm: Swarm, run_indices: Ints) -> Swarm:
     return dataclasses.replace(swarm, runs=[swarm.runs[n] for n in run_indices])
 
 
-def _keep_few_losses(swarm: Swarm) -> Swarm:
+def _thin_losses(swarm: Swarm) -> Swarm:
     """At most `TARGETS` losses, evenly among the columns."""
     M = len(swarm.losses)
     kept = np.unique(np.linspace(0, M - 1, min(M, TARGETS)).round().astype(int))
@@ -235,7 +235,7 @@ def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_folds(name, _keep_few_losses(table.read_swarm(one)))
+        result += make_folds(name, _thin_losses(table.read_swarm(one)))
     return result
 
 
@@ -245,7 +245,7 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     blocks = frozen_row_blocks(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
-        result += make_folds(one.name.partition(".")[0], _keep_few_losses(table.read_swarm(one)))
+        result += make_folds(one.name.partition(".")[0], _thin_losses(table.read_swarm(one)))
     return result
 
 

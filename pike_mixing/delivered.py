@@ -407,7 +407,7 @@ class Delivered:
         off_K = self._token_share_p_values() <= level
         return off_K & (off_K & (self._still_to_come_p_values() <= level)).any()
 
-    def _lacking_and_mean_tokens(self) -> tuple[Floats, Floats]:
+    def _token_deficits_and_mean_row_tokens(self) -> tuple[Floats, Floats]:
         """Tokens that each domain lacks beside the others', and its mean row so far [K]."""
         sums, rows_K = self._sums, self._sums["rows"]
         # A row of a domain also raises what is planned for the domain, by its share.
@@ -420,7 +420,7 @@ class Delivered:
 
     def _still_to_come_p_values(self) -> Floats:
         """Chance that rows with the tokens that a domain lacks have not come yet, at most [K]."""
-        lack_K, mean_K = self._lacking_and_mean_tokens()
+        lack_K, mean_K = self._token_deficits_and_mean_row_tokens()
         return np.exp(-lack_K / (self.longest or (LONGEST_ROW * mean_K).clip(min=1e-9)))
 
     def _ended_p_values(self) -> Floats:
@@ -433,7 +433,7 @@ class Delivered:
                 # that counts tokens lets a domain wait that has more than planned.
                 planned_K, (lack_K, mean_K) = (
                     sums["tokens"] - sums["surplus"],
-                    self._lacking_and_mean_tokens(),
+                    self._token_deficits_and_mean_row_tokens(),
                 )
                 by_tokens_K = rows_K * (planned_K / sums["tokens_at_last"] - 1)
                 missed_K = np.minimum(np.minimum(missed_K, by_tokens_K), lack_K / mean_K)

@@ -69,7 +69,7 @@ class MixingCallback(Callback):  # type: ignore[misc]
                 "checkpoint, and a new Mixing to each training"
             )
         if self.mixing.dataset.steps is not None:
-            _refuse_differing_steps(trainer, self.mixing.dataset)
+            _refuse_unservable_steps(trainer, self.mixing.dataset)
 
     def on_train_batch_end(
         self, trainer: Trainer, pl_module: LightningModule, outputs: Any, batch: Any, batch_idx: int
@@ -96,7 +96,7 @@ class MixingCallback(Callback):  # type: ignore[misc]
         self.mixing.load_state_dict(state_dict)
 
 
-def _refuse_differing_steps(trainer: Trainer, dataset: MixedDataset) -> None:
+def _refuse_unservable_steps(trainer: Trainer, dataset: MixedDataset) -> None:
     batches, in_step, steps = trainer.num_training_batches, dataset.micro_batches, dataset.steps
     if batches % in_step:
         raise InputError(

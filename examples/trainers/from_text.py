@@ -158,7 +158,7 @@ def _open(path: str) -> Any:
 
 
 def pack(texts: Iterable[str], tokenizer: Any, length: int) -> Iterator[dict[str, torch.Tensor]]:
-    """Rows of `length` tokens: documents one after another, an end token behind each."""
+    """Rows of `length` tokens: documents one after another, an end token after each."""
     tokens: list[int] = []
     for text in texts:
         tokens += tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
-from pike_mixing.comparison.distributions import t_tail
+from pike_mixing.comparison.distributions import two_sided_t_p
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 
 FAR_OFF = 0.001
@@ -122,4 +122,4 @@ def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
         return None
     rest = (count - 1) ** 2 / count - ratio**2
     t = math.inf if rest <= 0 else ratio * math.sqrt((count - 2) / rest)
-    return place if count * t_tail(t, count - 2) < FAR_OFF else None
+    return place if count * two_sided_t_p(t, count - 2) < FAR_OFF else None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import normal_quantile, t_quantile
+from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
 
 POWER, LEVEL = 0.8, 0.05
 MOST = 1000.0
@@ -47,8 +47,8 @@ def detection_probability(
         level: Two-sided level of the test.
     """
     ratio, weight = variance_grid(seeds - 1)
-    of_seeds = (t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
-    half = np.sqrt(of_seeds + (normal_quantile(level) * item_stderr) ** 2)
+    of_seeds = (two_sided_t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
+    half = np.sqrt(of_seeds + (two_sided_normal_quantile(level) * item_stderr) ** 2)
     spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
     # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
     missed = (half - difference) / (spread * math.sqrt(2))

@@ -8,7 +8,7 @@ from scipy import special
 from pike_mixing.arrays import Floats
 
 
-def normal_quantile(level: float) -> float:
+def two_sided_normal_quantile(level: float) -> float:
     """The z with P(|Z| > z) = level; 1.96 at 0.05."""
     return float(-special.ndtri(level / 2))
 
@@ -20,11 +20,11 @@ def fair_coin_pmf(trials: int) -> Floats:
     return np.exp(math.lgamma(trials + 1) - ways - trials * math.log(2))
 
 
-def t_tail(t: float, degrees: float) -> float:
+def two_sided_t_p(t: float, degrees: float) -> float:
     """P(|T| > t) of Student's t. One degree, t = 1: quartiles of Cauchy's distribution, so 1/2."""
     return float(2 * special.stdtr(degrees, -abs(t)))
 
 
-def t_quantile(level: float, degrees: float) -> float:
+def two_sided_t_quantile(level: float, degrees: float) -> float:
     """The t with P(|T| > t) = level."""
     return float(-special.stdtrit(degrees, level / 2))

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Log, Run, Scores, metric_without_filter, weights_name
+from pike_mixing.comparison.scores import (
+    Log,
+    Run,
+    Scores,
+    metric_without_filter,
+    model_weights_text,
+)
 from pike_mixing.errors import InputError
 
 NAME = re.compile(
@@ -101,13 +107,13 @@ class _TaskAbout:
         return (self.whole.get(section) or {}).get(self.task)
 
     def model(self) -> str:
-        """What was evaluated, as `weights_name` says it."""
+        """What was evaluated, as `model_weights_text` says it."""
         config = self.whole.get("config") or {}
         given = config.get("model_args")
         if isinstance(given, str):
             given = dict(part.split("=", 1) for part in given.split(",") if "=" in part)
         known = given if isinstance(given, dict) else {}
-        return weights_name(known, config.get("model_revision"), config.get("model_sha"))
+        return model_weights_text(known, config.get("model_revision"), config.get("model_sha"))
 
     def note_facts(self, scores: Scores, run: Run) -> None:
         """Notes what runs must share."""

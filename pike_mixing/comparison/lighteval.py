@@ -23,7 +23,7 @@ from pike_mixing.comparison.scores import (
     Scores,
     hash_item,
     metric_without_filter,
-    weights_name,
+    model_weights_text,
 )
 from pike_mixing.errors import InputError
 from pike_mixing.table_files import read_columns
@@ -75,11 +75,11 @@ def add_logs(
 
 
 def _model_name(results: dict[str, Any]) -> str:
-    """What was evaluated, as `weights_name` says it."""
+    """What was evaluated, as `model_weights_text` says it."""
     about = results.get("config_general") or {}
     settings = about.get("model_config")
     known = settings if isinstance(settings, dict) else {}
-    return weights_name({"model_name": about.get("model_name"), **known})
+    return model_weights_text({"model_name": about.get("model_name"), **known})
 
 
 def _read_results(path: Path, date: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import optimize
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
 from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
 
@@ -271,12 +271,12 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     """
     if estimate.of_items is None:
         return None
-    items = t_quantile(level, estimate.degrees) * estimate.of_items
+    items = two_sided_t_quantile(level, estimate.degrees) * estimate.of_items
     if estimate.unseen:
         items = math.hypot(items, math.log(level) * estimate.unseen)
     if not estimate.of_seeds:
         return items
-    return math.hypot(t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
+    return math.hypot(two_sided_t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
 def interval_widening(estimate: Estimate) -> float:

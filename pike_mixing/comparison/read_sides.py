@@ -21,7 +21,7 @@ from pike_mixing.comparison.scores import (
     Run,
     Scores,
     metric_without_filter,
-    weights_name,
+    model_weights_text,
 )
 from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.settings import unknown_name_message
@@ -91,7 +91,7 @@ class _InspectLog(NamedTuple):
     task: str
     version: object
     model: str | None
-    """What was evaluated, as `weights_name` says it."""
+    """What was evaluated, as `model_weights_text` says it."""
     samples: list[dict[str, Any]]
 
 
@@ -117,7 +117,7 @@ def _parse_inspect_log(path: Path) -> _InspectLog:
     arguments = about.get("model_args")
     known = arguments if isinstance(arguments, dict) else {}
     named = {**known, "model": about.get("model"), "base_url": about.get("model_base_url")}
-    return _InspectLog(task, about.get("task_version"), weights_name(named) or None, samples)
+    return _InspectLog(task, about.get("task_version"), model_weights_text(named) or None, samples)
 
 
 def _is_sample(sample: object) -> bool:

@@ -122,7 +122,9 @@ WHICH = (
 """Arguments that say which weights of that name."""
 
 
-def weights_name(arguments: Mapping[str, Any], revision: object = None, sha: object = "") -> str:
+def model_weights_text(
+    arguments: Mapping[str, Any], revision: object = None, sha: object = ""
+) -> str:
     """What a harness's arguments for its model say of the weights; empty where they say nothing.
 
     Args:

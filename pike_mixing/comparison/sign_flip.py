@@ -58,15 +58,15 @@ def holm_adjusted(p_M: Sequence[float | None]) -> list[float | None]:
     return adjusted
 
 
-def sign_flip_p(sum_SxG: npt.ArrayLike, result: Estimate) -> float | None:
+def p_of_difference(sum_SxG: npt.ArrayLike, estimate: Estimate) -> float | None:
     """The p-value of sums of differences in points, with their estimate.
 
     One seed: `exact_sign_flip_p` over documents, which says nothing about other seeds. Several:
     `p_value_if_enough`, None where seeds or documents are too few for one; where they are enough
     and nothing varies there is no error to go by, and documents are flipped too.
     """
-    if result.seeds == 1 or (result.stderr == 0 and result.has_enough):
+    if estimate.seeds == 1 or (estimate.stderr == 0 and estimate.has_enough):
         return exact_sign_flip_p(
-            [math.fsum(row_S) / result.seeds for row_S in np.asarray(sum_SxG).T]
+            [math.fsum(row_S) / estimate.seeds for row_S in np.asarray(sum_SxG).T]
         )
-    return p_value_if_enough(result)
+    return p_value_if_enough(estimate)

@@ -18,7 +18,7 @@ from pike_mixing.comparison.contrast import (
     run_means_and_document_errors,
 )
 from pike_mixing.comparison.detectable import POWER, smallest_sufficient_factor, variance_grid
-from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
     LEAST_SEEDS,
@@ -326,13 +326,15 @@ def detection_power(
     assert estimate.of_items is not None
     of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
     fixed = math.hypot(
-        t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
+        two_sided_t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
     )
     of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
     if of_seeds:
         degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
         ratio_V, weight_V = variance_grid(degrees)  # type: ignore[arg-type]
-        half_V = np.sqrt((t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2)
+        half_V = np.sqrt(
+            (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
+        )
     else:
         half_V, weight_V = np.array([fixed]), np.ones(1)
     spread = math.hypot(of_seeds, of_items)

@@ -208,7 +208,7 @@ def text_of(record, field):
 
 
 def pack(name, tokenizer, length, shuffle):
-    """Rows of `length` tokens: documents one after another, an end token behind each."""
+    """Rows of `length` tokens: documents one after another, an end token after each."""
     tokens, count, field = [], 0, fields[name]
     for record in records(name, shuffle):
         try:

@@ -154,7 +154,7 @@ def effective_domains(weights_K: Floats) -> float:
     return math.exp(-(positive_K * np.log(positive_K)).sum())
 
 
-def fill_gaps(value_K: Floats, last_K: Floats) -> Floats:
+def fill_gaps_by_last_or_mean(value_K: Floats, last_K: Floats) -> Floats:
     """Gaps filled by the domain's last known value, else by the mean of the domains that have one.
 
     All NaN when nothing is known of any domain.

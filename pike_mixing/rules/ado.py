@@ -11,7 +11,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
 from pike_mixing.numerics import laws
-from pike_mixing.numerics.simplex import fill_gaps
+from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean
 
 log = logging.getLogger("pike")
 
@@ -131,7 +131,9 @@ class ADO(Method):
         """
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
-        recent_WxK = np.concatenate([recent_WxK, fill_gaps(loss_K, last_K)[None]])[-self.window :]
+        recent_WxK = np.concatenate([recent_WxK, fill_gaps_by_last_or_mean(loss_K, last_K)[None]])[
+            -self.window :
+        ]
         state = state | {"recent_WxK": recent_WxK}
         if len(recent_WxK) < self.window:
             return state

@@ -12,7 +12,7 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import Limits, PositiveFloat, Proportions
-from pike_mixing.numerics.simplex import fill_gaps, softmax
+from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean, softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class DoReMi(Method):
         if signals.excess_K is None or np.isnan(signals.excess_K).all():
             return state
         last_K = np.where(np.isnan(signals.excess_K), state["excess_K"], signals.excess_K)
-        excess_K = fill_gaps(signals.excess_K, state["excess_K"])
+        excess_K = fill_gaps_by_last_or_mean(signals.excess_K, state["excess_K"])
         dro_K = softmax(np.log(state["dro_K"]) + self.rate * excess_K)
         mixed_K = (state["sampling_K"] > 0).astype(np.float64)
         dro_K = (1 - self.smoothing) * dro_K + self.smoothing / int(mixed_K.sum()) * mixed_K

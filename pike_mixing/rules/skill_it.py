@@ -13,7 +13,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
 from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
-from pike_mixing.numerics.simplex import fill_gaps, softmax
+from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean, softmax
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,7 +58,9 @@ class SkillIt(Method):
         if loss_K is None or np.isnan(loss_K).all():
             return state
         last_K = losses_WxK[-1] if len(losses_WxK) else np.full_like(loss_K, np.nan)
-        losses_WxK = np.concatenate([losses_WxK, fill_gaps(loss_K, last_K)[None]])[-self.window :]
+        losses_WxK = np.concatenate([losses_WxK, fill_gaps_by_last_or_mean(loss_K, last_K)[None]])[
+            -self.window :
+        ]
         reach_K = state["graph_KxK"] @ losses_WxK.sum(axis=0)
         weights_K = softmax(self.eta * reach_K)
         return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}

@@ -148,7 +148,7 @@ def refuse_bad_numbers(
         raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
 
 
-def refuse_shared_rows(place: tuple[int, int], group: Group) -> None:
+def refuse_place_unlike_group(place: tuple[int, int], group: Group) -> None:
     """Refuses a data set's place and a group that disagree on who has rows of its own.
 
     Raises:
@@ -310,7 +310,7 @@ class Mixing(Engine):
             has_moments=hasattr(optimizer, "take_gradient"),
         )
         refuse_bad_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
-        refuse_shared_rows(dataset.place, passes.group)
+        refuse_place_unlike_group(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,

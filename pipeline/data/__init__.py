@@ -2,11 +2,12 @@
 
 `sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
 `formats` reads their files, `local_preview` looks at the user's own before a run,
-`source_interface` says what they share, `documents` are the files between the stages), `tokenizer`
-makes a SentencePiece model of them, `packing` writes their tokens into `shards`, `batches` mixes
-rows of several domains, and `rows_for_trainers` gives them to other trainers. `ngrams` says which
-windows of tokens occur elsewhere. What a configuration sets lies in modules that a plan can import:
-`file_settings`, `corpus_settings`, and `synthetic` and `python_stdlib` themselves.
+`source_interface` says what they share, `document_store` are the files between the stages),
+`tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into `shards`,
+`batches` mixes rows of several domains, and `rows_for_trainers` gives them to other trainers.
+`ngrams` says which windows of tokens occur elsewhere. What a configuration sets lies in modules
+that a plan can import: `file_settings`, `corpus_settings`, and `synthetic` and `python_stdlib`
+themselves.
 
 `SOURCES` is the table of the readers of each kind of source. They are imported when asked for,
 since `datasets` takes seconds to import and may not be installed.

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.data import describe, filters
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
     Hygiene,
     Packing,
@@ -343,10 +343,14 @@ class _CorpusPacker:
     ) -> None:
         self._settings = settings
         # Validation text first: of equal documents the first is kept.
-        self._listed = sorted(files, key=lambda path: not store.is_validation_file(path.name))
+        self._listed = sorted(
+            files, key=lambda path: not store.is_validation_documents_file(path.name)
+        )
         self._tokenizer, self._splits = tokenizer, splits
         self._limit = math.inf if settings.tokens is None else settings.tokens
-        self.has_own_validation = any(store.is_validation_file(path.name) for path in files)
+        self.has_own_validation = any(
+            store.is_validation_documents_file(path.name) for path in files
+        )
         self._skipped = Counter[str]()
         self.blanks = 0
         self._seen: set[int] = set()
@@ -361,7 +365,7 @@ class _CorpusPacker:
         )
         reading = list_batches(self._listed)
         for read, batch in zip(reading, _map_in_order(call, reading, workers), strict=True):
-            self._add_batch(batch, store.is_validation_file(read.path.name))
+            self._add_batch(batch, store.is_validation_documents_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
     def _add_batch(self, batch: EncodedBatch, is_validation: bool) -> None:

@@ -11,7 +11,7 @@ import pyarrow
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.data import SOURCES
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data.source_interface import Document, FileSource, Source, SourceWithValidation
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress

@@ -14,7 +14,7 @@ import sentencepiece
 from pydantic import Discriminator
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data import json_tokenizer
 from pipeline.data.corpus_settings import (
     SPECIAL_PIECES,
@@ -55,7 +55,7 @@ def sample_texts(
     """
     nearest: list[tuple[int, str]] = []
     total = 0
-    if any(map(store.is_validation_file, store.read_documents_manifest(folder)["files"])):
+    if any(map(store.is_validation_documents_file, store.read_documents_manifest(folder)["files"])):
         validation_share = 0.0
     for _, text in store.read_documents(folder):
         hashed = text_hash(normalise_text(text, normalisation))

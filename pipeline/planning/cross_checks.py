@@ -283,7 +283,7 @@ def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
     yield from _unequal_proxy_length_problems(config, all_runs)
     yield from _missing_oracle_problems(config)
     yield from _multi_model_prediction_problems(config)
-    yield from _empty_selection_problems(config, all_runs)
+    yield from _unmatched_value_problems(config, all_runs)
 
 
 def _too_long_item_problems(config: Config) -> Iterable[str]:
@@ -343,7 +343,7 @@ def _multi_model_prediction_problems(config: Config) -> Iterable[str]:
         yield f"predictions: a hypothesis is about one model, runs have {', '.join(models)}"
 
 
-def _empty_selection_problems(config: Config, all_runs: Sequence[RunName]) -> Iterable[str]:
+def _unmatched_value_problems(config: Config, all_runs: Sequence[RunName]) -> Iterable[str]:
     """Values that tables and figures select and no run has."""
     requested = set(dependencies.requested_runs(config))
     for section in ("tables", "figures"):

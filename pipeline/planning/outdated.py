@@ -106,7 +106,7 @@ MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
 
 
-class StaleWork(NamedTuple):
+class WorkDifference(NamedTuple):
     """A row of the view `stale`."""
 
     artifact: str
@@ -265,11 +265,11 @@ class PlanComparison:
         if rule != "download" or reader_rule != "pack":
             stage = MADE[reader_rule].stage or reader_rule
             if stage not in manifests.SHOW_ALL:
-                return self._is_changing_output(rule, name)
+                return self._may_change_output(rule, name)
         return self.is_outdated(rule, name)
 
     @functools.cache  # noqa: B019 - as above.
-    def _is_changing_output(self, rule: str, name: str) -> bool:
+    def _may_change_output(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
         other = any(one.what not in RECORDED for one in self.differences(rule, name))
         if other and self.differs(rule, name):
@@ -279,7 +279,7 @@ class PlanComparison:
         makers = (
             self._makers[p] for p in self.inputs.job_inputs(rule, name).paths() if p in self._makers
         )
-        return any(self._is_changing_output(*maker) for maker in makers)
+        return any(self._may_change_output(*maker) for maker in makers)
 
     def missing_file_problems(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
@@ -333,12 +333,12 @@ class PlanComparison:
         """Where the settings of the plan's work lie, or will."""
         return [*self._plan.settings_by_path()]
 
-    def all_differences(self) -> Iterator[StaleWork]:
+    def own_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self._all_work():
             artifact = MADE[rule].artifact.format(name)
             for one in self.differences(rule, name):
-                yield StaleWork(artifact, one.what, one.recorded, one.today)
+                yield WorkDifference(artifact, one.what, one.recorded, one.today)
 
 
 def _has_results_without_manifest(manifest: str, rule: str) -> bool:

@@ -82,7 +82,7 @@ class _WithSlurm:
             await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
 
 
-def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
+def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
     All that it overrides is the interface of executors.
@@ -123,7 +123,7 @@ def mend_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
             number = job_info.external_jobid
             self._ended |= {number}
             if _has_memory_sign(
-                " ".join([msg or "", *map(_log_tail, others.get("aux_logs") or ())])
+                " ".join([msg or "", *map(_read_log_tail, others.get("aux_logs") or ())])
             ):
                 self.logger.error(
                     f"Slurm ended job {number} because it took more memory than it asked for: a "
@@ -156,7 +156,7 @@ def _has_memory_sign(text: str) -> bool:
     return any(sign in text for sign in MEMORY_SIGNS)
 
 
-def _log_tail(log: str) -> str:
+def _read_log_tail(log: str) -> str:
     """The last part of a job's log, where Slurm writes why it ended the job."""
     path = Path(log)
     return path.read_text(encoding="utf-8", errors="replace")[-4000:] if path.is_file() else ""

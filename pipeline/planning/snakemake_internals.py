@@ -91,4 +91,4 @@ def mend_slurm_plugin(refuse: Callable[[], None]) -> None:
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm.mend_executor(plugin.executor, refuse)
+        plugin.executor = slurm.patch_slurm_executor(plugin.executor, refuse)

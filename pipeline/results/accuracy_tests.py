@@ -124,7 +124,7 @@ def compare_methods(
             part=part,
             estimate=result,
             seeds=tuple(pairs.seeds),
-            p=sign_flip.sign_flip_p(sum_SxG, result),
+            p=sign_flip.p_of_difference(sum_SxG, result),
             other=pairs.other[metric],
             examples=pairs.items,
             documents=len(pairs.count_G),

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import duckdb
 
-from pike_mixing.comparison.distributions import t_quantile, t_tail
+from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
@@ -51,8 +51,8 @@ def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> M
     squares = math.fsum((one - mean) ** 2 for one in difference_S)
     stderr = math.sqrt(squares / (count - 1) / count)
     apart = mean - margin
-    p = t_tail(apart / stderr, count - 1) if stderr else None
-    return MeanOverScenarios(count, mean, stderr, t_quantile(0.05, count - 1) * stderr, p)
+    p = two_sided_t_p(apart / stderr, count - 1) if stderr else None
+    return MeanOverScenarios(count, mean, stderr, two_sided_t_quantile(0.05, count - 1) * stderr, p)
 
 
 def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:

@@ -239,9 +239,9 @@ def _add_stale_view(connection: duckdb.DuckDBPyConnection, database: Path) -> No
             f"{database}: `stale` compares results with their configuration, which is not at hand "
             "here: ask in the folder where the workflow was started"
         )
-    columns = ", ".join(f"{name} text" for name in outdated.StaleWork._fields)
+    columns = ", ".join(f"{name} text" for name in outdated.WorkDifference._fields)
     connection.execute(f"create temp table stale ({columns})")
-    if result := sorted(list(one) for one in compared.all_differences()):
+    if result := sorted(list(one) for one in compared.own_differences()):
         connection.executemany("insert into stale values (?, ?, ?, ?)", result)
 
 

@@ -123,7 +123,7 @@ def _run_deviations(
 def _stale_run_lines(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
     compared = outdated.compare_results(*database.absolute().parents[:2])
-    stale = dict.fromkeys(one.artifact for one in (compared.all_differences() if compared else ()))
+    stale = dict.fromkeys(one.artifact for one in (compared.own_differences() if compared else ()))
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _counted_names_line("runs older than today's code or settings", runs)
 

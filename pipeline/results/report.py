@@ -92,7 +92,7 @@ def _page_texts(
         compared = outdated.compare_results(*database.absolute().parents[:2])
     # The report itself is being made.
     every = (
-        (one for one in compared.all_differences() if one.artifact != "report")
+        (one for one in compared.own_differences() if one.artifact != "report")
         if compared
         else None
     )

@@ -75,7 +75,7 @@ def explain_artifact(
         log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.all_differences() if compared else ():
+    for one in compared.own_differences() if compared else ():
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named)
     if format == "json":

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import t_quantile
+from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pipeline.theory.problem import Row, vector
 
@@ -139,7 +139,7 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
         mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
-        quantile = t_quantile(LEVEL, paths - 1)
+        quantile = two_sided_t_quantile(LEVEL, paths - 1)
         exact_T = mean_T if share is None else static_losses(setting, vector(share))[:, 0]
         rows += [
             {
@@ -205,7 +205,7 @@ def comparison_rows(
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
         mean_T, stderr_T, _ = simulate_paths(setting, None, paths, generator)
         share, static = best_static(setting)
-        half = t_quantile(LEVEL, paths - 1) * stderr_T[-1]
+        half = two_sided_t_quantile(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)
         rows.append(
             {

@@ -7,17 +7,17 @@ from pike_mixing.comparison import distributions
 @pytest.mark.parametrize("degrees", [1, 2.5, 40, 3000])
 def test_tails_are_two_sided_and_quantiles_their_inverse(degrees):
     for t in (0.0, 0.5, 9.0, 1e3):
-        assert distributions.t_tail(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees))
+        assert distributions.two_sided_t_p(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees))
     for level in (0.9, 0.05, 1e-20):
-        t = distributions.t_quantile(level, degrees)
-        assert distributions.t_tail(t, degrees) == pytest.approx(level)
+        t = distributions.two_sided_t_quantile(level, degrees)
+        assert distributions.two_sided_t_p(t, degrees) == pytest.approx(level)
     # The quartiles of Cauchy's distribution are -1 and 1.
-    assert distributions.t_tail(-1, 1) == pytest.approx(0.5)
+    assert distributions.two_sided_t_p(-1, 1) == pytest.approx(0.5)
 
 
 def test_of_a_normal_five_percent_lie_outside_1_96():
-    assert distributions.normal_quantile(0.05) == pytest.approx(1.959964)
-    assert distributions.normal_quantile(1e-20) == pytest.approx(stats.norm.isf(0.5e-20))
+    assert distributions.two_sided_normal_quantile(0.05) == pytest.approx(1.959964)
+    assert distributions.two_sided_normal_quantile(1e-20) == pytest.approx(stats.norm.isf(0.5e-20))
 
 
 def test_heads_of_a_fair_coin():

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference
-from pike_mixing.comparison.distributions import t_tail
+from pike_mixing.comparison.distributions import two_sided_t_p
 from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
 from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
 
@@ -83,9 +83,9 @@ def test_p_values_at_the_limits():
     assert mean_difference.p_value(replace(found, difference=1e-20)) == 1
     # Seeds alone, documents alone: Student's t of each.
     seeds_alone = mean_difference.p_value(replace(found, of_items=0.0))
-    assert seeds_alone == pytest.approx(t_tail(0.035 / 0.006, 2))
+    assert seeds_alone == pytest.approx(two_sided_t_p(0.035 / 0.006, 2))
     documents_alone = mean_difference.p_value(replace(found, of_seeds=0.0))
-    assert documents_alone == pytest.approx(t_tail(0.035 / 0.008, 49))
+    assert documents_alone == pytest.approx(two_sided_t_p(0.035 / 0.008, 49))
     nearly = mean_difference.p_value(replace(found, of_items=1e-9))
     assert nearly == pytest.approx(seeds_alone, rel=1e-6)
 

@@ -3,7 +3,7 @@
 import hand_corpora
 import pytest
 
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data import packing, tokenizer
 from pipeline.runtime import atomic_files, made_from
 
@@ -34,7 +34,7 @@ def write_source(folder, texts, *, entropy=None):
         settings={},
         inputs=[],
         files=[file],
-        modules=["pipeline.data.documents"],
+        modules=["pipeline.data.document_store"],
         facts=facts,
     )
     return folder

@@ -6,7 +6,7 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data import sources
 from pipeline.runtime import atomic_files
 

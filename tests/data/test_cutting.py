@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data import cutting, packing, sources, tokenizer
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 
 
 def opened(content):

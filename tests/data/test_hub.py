@@ -18,7 +18,7 @@ from hub_server import COMMIT
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.data import sources, tokenizer
 from pipeline.runtime import atomic_files
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_settings import is_held_out, is_in_search_split, text_hash
-from pipeline.data.documents import read_documents
+from pipeline.data.document_store import read_documents
 from pipeline.data.packing import pack_corpus, unigram_nats
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer, sample_texts
@@ -208,7 +208,7 @@ def test_the_stream_is_that_of_the_documents(
     values = {"validation_share": 0.5, "shard_tokens": shard_tokens}
     atomic_files.write_json(folder / "p.json", values)
     texts += [LETTERS * 3, LETTERS * 4, "a" * 30]
-    with mock.patch("pipeline.data.documents.GROUP_BYTES", batch):
+    with mock.patch("pipeline.data.document_store.GROUP_BYTES", batch):
         source = make_source(folder / "source", texts)
     pack_corpus(folder / "p.json", source, letters, folder / "out", workers=1)
     for split, stream in by_hand(texts, Tokenizer(letters), 0.5).items():
@@ -315,7 +315,7 @@ def test_little_text_for_validation_is_told(packed, caplog, documents, told):
 @pytest.fixture
 def many(tmp_path, monkeypatch, letters, make_source):
     """Packs some 60 batches; gives the corpus's bytes by file."""
-    monkeypatch.setattr("pipeline.data.documents.GROUP_BYTES", 100)
+    monkeypatch.setattr("pipeline.data.document_store.GROUP_BYTES", 100)
     source = make_source(tmp_path / "data" / "web", words(0, 1000))
     settings = {"validation_share": 0.3, "shard_tokens": 500, "tokens": 3000}
     atomic_files.write_json(tmp_path / "p.json", settings)

@@ -64,7 +64,7 @@ def submit():
     """Nothing speaks against it."""
 
 
-MENDED = slurm.mend_executor(Reporting, submit)
+MENDED = slurm.patch_slurm_executor(Reporting, submit)
 
 
 def still_active(job, kind=MENDED):
@@ -142,7 +142,7 @@ def test_nothing_is_submitted_where_the_workflow_speaks_against_it(programs):
         raise InputError("torch was built for the CPU")
 
     with pytest.raises(WorkflowError, match="torch was built for the CPU"):
-        slurm.mend_executor(Reporting, refuse)().__post_init__()
+        slurm.patch_slurm_executor(Reporting, refuse)().__post_init__()
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def read_documents_manifest(folder: Path, *, verify: bool = False) -> dict[str, 
     return facts
 
 
-def is_validation_file(name: str) -> bool:
+def is_validation_documents_file(name: str) -> bool:
     """Whether a file holds the validation documents of its source's own."""
     return Path(name).stem == VALIDATION
 
@@ -98,7 +98,9 @@ def read_documents(folder: Path) -> Iterator[Document]:
         InputError: as `read_documents_manifest`, or a file that is not readable as Parquet.
     """
     for name in sorted(
-        name for name in read_documents_manifest(folder)["files"] if not is_validation_file(name)
+        name
+        for name in read_documents_manifest(folder)["files"]
+        if not is_validation_documents_file(name)
     ):
         with open_documents(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):

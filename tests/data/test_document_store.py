@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data import documents as store
+from pipeline.data import document_store as store
 from pipeline.runtime import atomic_files
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
