@@ -25,6 +25,15 @@ ifndef TORCH
 TORCH  := $(or $(patsubst $(VENV)/.ready-%,%,$(firstword $(wildcard $(VENV)/.ready-*))),cpu)
 endif
 
+# A misspelt TARGETS would run everything.
+SETTINGS := ASKED CONFIG CORES DECIDED EXTRAS HASHED PJRT_DEVICE PROFILE PYTHON READY TARGETS TORCH TORCH_INDEX TPU_VENV \
+  TRAINERS_VENV VENV VERSION
+GIVEN    := $(foreach name,$(.VARIABLES),$(if $(filter command,$(subst command line,command,$(origin $(name)))),$(name)))
+UNKNOWN  := $(filter-out $(SETTINGS) MAKECMDGOALS MAKEFLAGS MAKEOVERRIDES,$(GIVEN))
+$(if $(UNKNOWN),$(error $(UNKNOWN): no setting of this Makefile; these are: $(SETTINGS)))
+STRAY    := $(strip $(foreach goal,$(filter-out %/.ready%,$(MAKECMDGOALS)),$(if $(findstring .,$(goal)),$(goal))))
+$(if $(STRAY),$(error $(STRAY): write several files in quotes: CONFIG="A B", TARGETS="A B"))
+
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
 # Snakemake keeps what it has fetched in the home folder, and does not start where there is none to write to, nor

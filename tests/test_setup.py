@@ -237,6 +237,21 @@ def test_a_run_is_of_everything_or_of_the_files_that_are_named():
     assert made("dag", *paper, f"TARGETS={' '.join(files)}")[-3:] == [*files, "--dry-run"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["TARGET=a.md"], "TARGET: no setting of this Makefile; these are: ASKED CONFIG"),
+        (["CONFIG=own.yaml", "few.yaml"], 'few.yaml: write several files in quotes: CONFIG="A B"'),
+    ],
+)
+def test_what_would_be_passed_over_is_refused_before_everything_runs(words, message):
+    done = subprocess.run(
+        ["make", "-n", "run", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert message in done.stderr
+
+
 NESTED = "a0: &a0 {k: x}\n" + "".join(
     f"a{n}: &a{n} {{{', '.join(f'k{k}: *a{n - 1}' for k in range(10))}}}\n" for n in range(1, 10)
 )
