@@ -38,6 +38,8 @@ from pipeline.runtime.output_formats import count_of
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
+FEWEST_TOLD = 2
+"""Of documents worth fewer equal ones, nobody can tell how many times as many are enough."""
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""
 
@@ -78,9 +80,11 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     facts |= {"seeds": None, "tokens": None}
     if row["verdict"] == "few documents":
         factor = LEAST_DOCUMENTS / row["effective"]
+        # Lengths so unequal are mostly those of a few scraps: of more text the factor is another.
+        more = f"{factor:.1f} times the" if row["effective"] >= FEWEST_TOLD else "more"
         return facts | {
-            "text": f"{factor:.1f} times the validation documents of the domain with the fewest, "
-            "for a test at all; what it takes beyond that cannot be told from so few"
+            "text": f"{more} validation documents of the domain with the fewest, for a test at "
+            "all; what it takes beyond that cannot be told from so few"
         }
     if row["verdict"] == "few seeds":
         return facts | {

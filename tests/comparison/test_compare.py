@@ -225,6 +225,11 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
     code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
     assert (code, out.count("have the same score on every item")) == (0, 5)
+    assert " equal here\n" in out
+    few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
+    code, out, _ = said("compare", "--a", few[0], "--b", few[1])
+    assert " equal here\n" in out
+    assert "on other items, no verdict: 10 documents, worth only 10.0 of equal size" in out
 
 
 def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):

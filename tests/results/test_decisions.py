@@ -47,6 +47,9 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few["effective"] = 8
     told = decisions._remedy_row(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
+    few["effective"] = 1.9
+    told = decisions._remedy_row(few, rows, 1000)["text"]
+    assert told.startswith("more validation documents of the domain with the fewest, for a test")
 
 
 def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
