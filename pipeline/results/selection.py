@@ -140,6 +140,8 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         InputError: there is no database, it is not one, or a log of changes lies beside it, which
             DuckDB would add to what is read.
     """
+    if (inside := database / DATABASE).is_file():
+        raise InputError(f"{database} is a folder: give its database, {inside}")
     if not database.is_file():
         if (inside := _database_of_folder(database)).is_file():
             raise InputError(f"{database} is a folder: did you mean {inside}?")

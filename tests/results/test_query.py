@@ -161,6 +161,9 @@ def test_a_missing_database_says_how_to_make_it(tmp_path):
         answer_query("select 1", tmp_path / "pike.duckdb")
     with pytest.raises(InputError, match="is no file: `make run` makes"):
         answer_query("select 1", tmp_path)
+    (tmp_path / "pike.duckdb").touch()
+    with pytest.raises(InputError, match=r"is a folder: give its database, .*/pike\.duckdb$"):
+        answer_query("select 1", tmp_path)
 
 
 def test_where_some_runs_alone_are_finished_their_databases_are_named(tmp_path):
