@@ -153,12 +153,15 @@ def unknown_name_message(name: str, known: Iterable[str], place: str) -> str:
 
 
 def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
-    lowered = {other.lower(): other for other in names}
+    lowered: dict[str, list[str]] = {}
+    for other in names:
+        lowered.setdefault(other.lower(), []).append(other)
     written = str(name).lower()
     # a100 is the beginning of several, none of which is nearer than the other.
-    begins = [one for one in lowered if one.startswith(f"{written}-")]
-    near = begins or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
-    found = " or ".join(repr(lowered[one]) for one in near[:MOST_NEAR])
+    near = [one for one in lowered if one == written]
+    near = near or [one for one in lowered if one.startswith(f"{written}-")]
+    near = near or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
+    found = " or ".join([repr(other) for one in near for other in lowered[one]][:MOST_NEAR])
     return f"did you mean {found}?" if near else ""
 
 

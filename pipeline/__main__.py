@@ -21,6 +21,7 @@ from pipeline.runtime import environment, launch, locks, output_formats, signal_
 
 MISTAKE = 2
 """Exit code of what the user can mend; 1 is our fault, `signal_handler.STOPPED` a signal's."""
+INTERRUPTED = "interrupted", 130
 WITH_TORCH = ("pretrain", "evaluate", "probe", "export")
 LEAST_MEMORY = {"torch": 2**30 * 3 // 2, "other": 2**29}
 """Bytes without which libraries end in crashes that nobody can explain."""
@@ -39,14 +40,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append("")
     chosen = cli.parse_arguments(words)
     command = chosen.pop("command")
-    try:
-        return _print_answer(_run_command(command, chosen, words))
-    except KeyboardInterrupt:
-        return _report_failure(command, "interrupted", 130)
-    except Exception as error:
-        if (explained := _explain_error(error)) is None:
+    with signal_handler.note_interrupts() as interrupts:
+        try:
+            return _print_answer(_run_command(command, chosen, words))
+        except KeyboardInterrupt:
+            return _report_failure(command, *INTERRUPTED)
+        except Exception as error:
+            if explained := _explain_error(error):
+                return _report_failure(command, *explained)
+            # DuckDB has an error of its own for what interrupts it.
+            if interrupts:
+                return _report_failure(command, *INTERRUPTED)
             raise
-        return _report_failure(command, *explained)
 
 
 def _explain_error(error: Exception) -> tuple[str, int] | None:

@@ -1,10 +1,12 @@
 """The command line in processes of its own, as users meet it."""
 
+import contextlib
 import errno
 import inspect
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -113,6 +115,11 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        (
+            ["query", "r/pike.duckdb", "show tables"],
+            "show tables is too much: type a database as --database r/pike.duckdb",
+        ),
+        (["why", "table/costs", "r/pike.duckdb"], "type a database as --database r/pike.duckdb"),
         (["plan", "a", "--format", "json", "b"], "b is too much: type every TARGET in one place"),
         (
             ["restore", "--only", "table2", "recorded"],
@@ -172,6 +179,27 @@ def test_a_fault_of_ours_shows_its_traceback(monkeypatch):
     monkeypatch.setattr("pipeline.results.why.explain_artifact", {}.__getitem__)
     with pytest.raises(TypeError):
         __main__.main(["why", "table"])
+
+
+def test_an_interrupt_that_a_library_turns_into_an_error_is_one(monkeypatch, capsys):
+    """DuckDB raises `RuntimeError: std::bad_cast`; without Ctrl-C the same is a fault."""
+    before, pressed = signal.signal(signal.SIGINT, signal.default_int_handler), [True, False]
+
+    def explain(*_, **__):
+        with contextlib.suppress(KeyboardInterrupt):
+            if pressed.pop(0):
+                signal.raise_signal(signal.SIGINT)
+        raise RuntimeError("std::bad_cast")
+
+    monkeypatch.setattr("pipeline.results.why.explain_artifact", explain)
+    try:
+        assert __main__.main(["why", "table"]) == 130
+        assert capsys.readouterr().err == "pike why: interrupted\n"
+        with pytest.raises(RuntimeError, match="bad_cast"):
+            __main__.main(["why", "table"])
+        assert not pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.parametrize("command", cli.commands(), ids=lambda command: command.name)

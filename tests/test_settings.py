@@ -222,7 +222,15 @@ def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inh
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     assert unknown_name_message("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert unknown_name_message("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    # A name that differs in upper and lower case alone is nearer than one that goes on.
+    for written, known, near in (
+        ("PiKE", ["mix", "pike"], "'pike'"),
+        ("Pike", ["pike", "pike-glam-init"], "'pike'"),
+        ("a100", ["A100", "a100-40gb", "a100-80gb"], "'A100'"),
+        ("a100", ["a100-40gb", "a100-80gb"], "'a100-40gb' or 'a100-80gb'"),
+        ("MIX", ["Mix", "mix", "mix-two"], "'Mix' or 'mix'"),
+    ):
+        assert unknown_name_message(written, known, "rule").endswith(f"did you mean {near}?")
     assert unknown_name_message(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
     assert unknown_name_message("zzz", ["mix", "pike"], "rule") == (
         "rule: 'zzz' is unknown: known: mix, pike"

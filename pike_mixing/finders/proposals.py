@@ -43,7 +43,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     )
     if optimum_SxK is not None and noise is not None:
         before, after = (
-            design.smallest_visible_difference(optimum_SxK, mixtures, noise)
+            design.smallest_visible_loss_difference(optimum_SxK, mixtures, noise)
             for mixtures in (trained_NxK, np.concatenate([trained_NxK, new_NxK]))
         )
         # Beside the table, which is read by programs.

@@ -1,5 +1,6 @@
 """The bill of an experiment before any of it runs: `pike plan`."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,6 +15,8 @@ from pipeline.runtime.accelerators import Accelerator
 
 DEVICES = ("cpu", "h100", "tpu-v4")
 """Kinds of devices that are planned for where none is named."""
+NUMBERED = re.compile(r"(\d+)[x*: ]+(\S+)|(\S+?)[x* ]+(\d+)")
+"""A number of devices as it is written elsewhere: 4xA100."""
 
 
 def estimate_cost(
@@ -98,6 +101,16 @@ def _memory_warnings(work: jobs.Jobs, cost: dict[str, Any]) -> Iterator[str]:
 def _parse_device(device: str) -> tuple[Accelerator, int]:
     """A kind of device, and how many of it train a run together: "tpu-v4:8"."""
     name, colon, number = device.partition(":")
+    if counted := NUMBERED.fullmatch(device):
+        number, written = (
+            one or other for one, other in (counted.group(1, 4), counted.group(2, 3))
+        )
+        named = written.lower()
+        near = [one for one in accelerators.ACCELERATORS if f"{one}-".startswith(f"{named}-")]
+        if near:
+            types = " or ".join(f"{one}:{number}" for one in near)
+            raise InputError(f"--devices: {device}: the kind comes first: type {types}")
+        name = written
     kind = accelerators.find_accelerator(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")

@@ -30,6 +30,8 @@ YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""
 SUFFIXES = (".yaml", ".yml")
 """Of configurations after the first: other names there are targets."""
+SHIPPED = Path("workflow", "configs")
+"""Where experiments lie beside `config.yaml`."""
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
@@ -51,7 +53,9 @@ def read_config_file(path: Path) -> Settings:
             # What the kernel makes, such as a file of /proc, tells no size.
             text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
-        raise InputError(f"{path} does not exist: check the path") from None
+        near = SHIPPED / path.with_suffix(".yaml").name
+        remedy = f"did you mean {near}?" if near.is_file() else "check the path"
+        raise InputError(f"{path} does not exist: {remedy}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError as error:
@@ -291,8 +295,8 @@ def plan(
                 ]
             )
         },
-        tables=stage_settings.settings_by_output(own["tables"]),
-        figures=stage_settings.settings_by_output(own["figures"]),
+        tables=stage_settings.table_and_figure_settings(own["tables"]),
+        figures=stage_settings.table_and_figure_settings(own["figures"]),
     )
 
 

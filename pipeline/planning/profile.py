@@ -6,6 +6,7 @@ names that are read here, by Snakemake and by the Slurm plugin are held against 
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,8 @@ POSITIVE = ("runtime", "mem_mb")
 """Slurm takes 0 of these for no limit at all. Snakemake reads units, such as 2h, too."""
 OURS = ("tasks", "tasks_per_node", "mpi")
 """What follows from `nodes`."""
+MODEL_NAME = {"gpu_model": r"[\w.]+", "gres": r"\w+(:[\w.]+)?(:\d+[TGM]?)?"}
+"""What the Slurm plugin (2.8.0) takes for the names of GPUs, which it reads when it submits."""
 OTHERS = ("disk_mb", "gpu", "slurm_account", "slurm_extra", "slurm_partition")
 NAMES = (*READ_FOR, *POSITIVE, *OURS, *OTHERS)
 CLOSE = 0.8
@@ -177,6 +180,12 @@ def _check_resource(place: str, name: str, value: str) -> None:
         raise InputError(
             f"{place}: {value}: leave it out: `processes` and `nodes` of pretrain say on how many "
             "devices and nodes a run trains, and all other jobs run on one node"
+        )
+    pattern = MODEL_NAME.get(name)
+    if pattern and not re.fullmatch(pattern, value, re.ASCII):
+        raise InputError(
+            f"{place}: {value}: the Slurm plugin takes letters, digits, _ and . in a GPU's name: "
+            "leave it out, and choose nodes by `constraint: FEATURE` or a partition"
         )
     if name == "accelerator":
         accelerators.find_accelerator(value, place)

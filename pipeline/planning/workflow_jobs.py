@@ -221,6 +221,17 @@ class RuleResources:
             + REMEDIES.get(rule, "leave it out")
         )
 
+    def explain_large_node(self, rule: str, name: str) -> str | None:
+        """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
+        work = self._jobs_with_device_of(rule)
+        count = work.job(rule, name).devices if rule == "pretrain" else 0
+        if count < 2 or self._nodes > 1 or not work.device.memory or work.refusal(name):
+            return None
+        return (
+            f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
+            f"has {count}: on Slurm, then set `nodes` too (set-resources of pretrain)"
+        )
+
     def _jobs_with_device_of(self, rule: str) -> Jobs:
         return self._jobs[rule if rule in TRAINS else ""]
 
@@ -375,6 +386,8 @@ class WorkflowJobs:
             stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
+            if not self._request.is_local:
+                told.append(self.takes.explain_large_node(rule, name))
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}

@@ -87,6 +87,32 @@ class SignalState:
 
 
 @contextlib.contextmanager
+def note_interrupts() -> Iterator[list[int]]:
+    """Gives the interrupts (Ctrl-C) that came within the block, each of which still raises.
+
+    A library in C may turn the KeyboardInterrupt into an error of its own. Where SIGINT is ignored,
+    or this is not the main thread, none is noted.
+    """
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.append(number)
+        signal.default_int_handler(number, frame)
+
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield noted
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@contextlib.contextmanager
 def ignore_signal(save_on: str) -> Iterator[None]:
     """Ignores requests for a checkpoint in the block, except within `handle_signals`.
 

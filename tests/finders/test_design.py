@@ -16,7 +16,7 @@ from pike_mixing.finders import commands, saved
 from pike_mixing.finders.design import (
     MixtureDistribution,
     propose_mixtures,
-    smallest_visible_difference,
+    smallest_visible_loss_difference,
 )
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -68,9 +68,9 @@ def test_what_runs_show_by_hand():
     # Optima (1, 0) and (0, 1), each trained 4 times with noise 0.1: a coefficient's standard error
     # is 0.1 / 2; of (s_1 - s_2) / 2 it is 0.1 / 2 / sqrt 2.
     trained = np.repeat(np.eye(2), 4, axis=0)
-    shown = smallest_visible_difference(np.eye(2), trained, 0.1)
+    shown = smallest_visible_loss_difference(np.eye(2), trained, 0.1)
     assert shown == pytest.approx(1.96 * 0.05 / 2**0.5, rel=1e-3)
-    assert smallest_visible_difference(
+    assert smallest_visible_loss_difference(
         np.eye(2), np.concatenate([trained] * 4), 0.1
     ) == pytest.approx(shown / 2, rel=1e-3)
 

@@ -181,6 +181,9 @@ def test_a_target_counts_itself_and_what_it_needs():
     [
         *((f"tpu-v4:{wrong}", "is 1 or more: tpu-v4:4") for wrong in ("", "0", "x")),
         ("tpu-v4:8", "a host has at most 4 tpu-v4: ask for 4"),
+        ("4xA100", r"--devices: 4xA100: the kind comes first: type a100-40gb:4 or a100-80gb:4$"),
+        ("h100x8", r"--devices: h100x8: the kind comes first: type h100:8$"),
+        ("4xH10O", r"--devices: 'H10O' is unknown: did you mean 'h100'\?"),
         ("h1oo", r"--devices: 'h1oo' is unknown: did you mean 'h100'\?"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from edits import set_at, way
-from repository import CONFIGS
+from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, records, rule_inputs
@@ -394,10 +394,12 @@ def test_only_settings_that_changed_are_written_again(small, tmp_path):
         ("broken.yaml", b"\xff\xfe\xff", "is not UTF-8 ("),
         (".", None, "is a folder, a pipe or a device: name a file"),
         ("missing.yaml", None, "does not exist: check the path"),
+        ("paper.yaml", None, "does not exist: did you mean workflow/configs/paper.yaml?"),
         ("x" * 300, None, "cannot be read (File name too long): check the path"),
     ],
 )
-def test_a_file_that_is_no_configuration_is_named(tmp_path, name, content, expected):
+def test_a_file_that_is_no_configuration_is_named(tmp_path, monkeypatch, name, content, expected):
+    monkeypatch.chdir(ROOT)
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)

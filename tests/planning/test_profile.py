@@ -122,6 +122,9 @@ WRONG = {
     ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
     ("pdf", "longest", 60): "set-resources of pdf: longest: nothing reads it there: set",
     ("quick", "python", "python3"): "set-resources of quick: python: nothing reads it there",
+    ("probe", "gpu_model", "a100-sxm"): "set-resources of probe: gpu_model: a100-sxm: the Slurm "
+    "plugin takes letters, digits, _ and . in a GPU's name: leave it out, and choose nodes by",
+    ("pretrain", "gres", "gpu:a100-sxm:4"): "gres: gpu:a100-sxm:4: the Slurm plugin takes letters",
     ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
 }
 

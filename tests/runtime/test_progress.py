@@ -114,6 +114,25 @@ def test_without_a_terminal_a_workflow_has_a_line_now_and_then(shown, clock):
     assert len(lines) == 1 + 300 // 30 + 2
 
 
+def test_what_ctrl_c_stops_has_not_failed(shown, clock):
+    handler, tell, screen = shown()
+    tell(LogEvent.RUN_INFO, "a table", stats={"pretrain": 3, "total": 3})
+    begin_job(tell, 0, "pretrain")
+    tell(None, "a fault before", logging.ERROR)
+    tell(None, "Terminating processes on user request, this might take some time.")
+    tell(LogEvent.JOB_ERROR, "Error in rule pretrain", logging.ERROR, jobid=0)
+    tell(None, "RuleException: exit status 75", logging.ERROR)
+    clock.now = 9.0
+    handler.close()
+    handler.close()
+    lines = screen.getvalue().splitlines()
+    assert lines[1:2] + lines[3:] == [
+        "a fault before",
+        "0 of 3 jobs in 0:09",
+        "stopped: the same command goes on",
+    ]
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_has_bars_and_the_jobs_that_run(shown, clock, width):
     handler, tell, screen = shown(terminal=True, width=width)

@@ -12,9 +12,9 @@ from pipeline.runtime import environment
 TWO = ("--set-resources", "pretrain:processes=2")
 
 
-def asked(project, profile):
+def asked(project, profile, *words):
     """Resources of each job of a dry run, by rule: the first of each."""
-    done = project.dry_run("--profile", f"workflow/profiles/{profile}")
+    done = project.dry_run("--profile", f"workflow/profiles/{profile}", *words)
     assert done.returncode == 0, done.stdout
     found = {}
     for block in re.split(r"^ *(?:local)?rule (?=\w+:$)", done.stdout, flags=re.MULTILINE)[1:]:
@@ -57,11 +57,13 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
     path = fresh.path("workflow/profiles/slurm/config.yaml")
     text = path.read_text(encoding="utf-8").replace("longest: &longest 1440", "longest: &longest 5")
+    text = text.replace("# processes: 4", "processes: 2")
     path.write_text(text.replace("  longest: 1440", "  longest: 7"), encoding="utf-8")
     fresh.set({"tables/theory": {}})
-    found = asked(fresh, "slurm")
-    # All GPUs of a training are on one node.
-    assert (found["pretrain"]["gpu"], found["pretrain"]["nodes"]) == ("1", "1")
+    # Without the cores of this machine, which Snakemake takes from profiles beside a Snakefile.
+    found = asked(fresh, "slurm", "--workflow-profile", "none")
+    # All GPUs of a training are on one node, and a dry run shows the cores that a job asks for.
+    assert [found["pretrain"][name] for name in ("gpu", "nodes", "threads")] == ["2", "1", "2"]
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
     # No time limit exceeds the longest of its partition, and no job without a GPU takes the place
     # of one that needs it.

@@ -34,6 +34,8 @@ OF_THE_MACHINE = re.compile(
     "Rules claiming|Select jobs|Singularity containers|Using |host:"
 )
 """How messages begin that tell how Snakemake works, not what of the experiment is done."""
+AT_INTERRUPT = "Terminating processes on user request"
+"""How the message begins with which Snakemake answers Ctrl-C."""
 LEAST_SECONDS = 30
 LEAST_SHARE = 0.01
 """A line is written after so much time, and so much of the jobs, that a log stays short."""
@@ -119,6 +121,7 @@ class LogHandler(LogHandlerBase):
         self._jobs = Jobs()
         self._live: Live | None = None
         self._last = (0.0, 0)
+        self._is_interrupted = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """Takes one event."""
@@ -135,6 +138,8 @@ class LogHandler(LogHandlerBase):
             if event == LogEvent.JOB_ERROR:
                 self._jobs.stop(record.jobid, ended=False)
             self._print_message(record, event)
+            if self.format(record).startswith(AT_INTERRUPT):
+                self._is_interrupted = True
 
     def close(self) -> None:
         """Takes the bars away, and says what was done; Snakemake calls it more than once."""
@@ -144,12 +149,17 @@ class LogHandler(LogHandlerBase):
         if self._jobs.total:
             self._print(f"{self._done_text()} in {clock_text(time.monotonic() - self._jobs.began)}")
             self._jobs = Jobs()
+        if self._is_interrupted:
+            self._print("stopped: the same command goes on")
+            self._is_interrupted = False
         super().close()
 
     def _print_message(self, record: logging.LogRecord, event: LogEvent | None) -> None:
         text = self.format(record)
         known = event is None and record.levelno < logging.WARNING and OF_THE_MACHINE.match(text)
-        if text.strip() and not known:
+        # That its jobs fail then is no news, and stands in the log.
+        ended = self._is_interrupted and record.levelno >= logging.ERROR
+        if text.strip() and not known and not ended:
             style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
             self._print(text, style)
 
