@@ -48,6 +48,11 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
         InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
             none or more than one, or `json` or `parquet` would lose a column.
     """
+    if len(sql.split()) == 1 and sql.endswith(".duckdb"):
+        raise InputError(
+            f"{sql} is no statement: type a database behind one, as in "
+            f'`{program_command("pike")} query "show tables" --database {sql}`'
+        )
     database = find_database(database)
     try:
         with connect(database) as connection:

@@ -200,10 +200,11 @@ def _inputs_of_row(
 
 
 def _unknown_artifact_message(artifact: str, names: list[str]) -> str:
-    inside = [name for name in names if artifact and artifact in name]
+    written = artifact.lower()
+    inside = [name for name in names if written and written in name.lower()]
     # Whole last parts first (pike/seed0 is not a part of balanced-pike/seed0), short names first.
-    inside.sort(key=lambda name: (not f"/{name}".endswith(f"/{artifact}"), len(name), name))
-    near = inside or difflib.get_close_matches(artifact, names, n=5, cutoff=0.5)
+    inside.sort(key=lambda name: (not f"/{name}".lower().endswith(f"/{written}"), len(name), name))
+    near = inside or difflib.get_close_matches(written, names, n=5, cutoff=0.5)
     kinds = sorted({name.partition("/")[0] for name in names})
     if near:
         more = f" and {len(near) - 5} more" if len(near) > 5 else ""

@@ -109,6 +109,7 @@ def test_parquet_can_be_read_back(made):
         ("selec 1", "syntax error"),
         ("select * from perplexitie", "perplexities"),
         ("select methods from runs", "method"),
+        ("r/pike.duckdb", "no statement: .* --database r/pike.duckdb`"),
         ("set threads = 100000", "the configuration has been locked"),
     ],
 )

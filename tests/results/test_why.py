@@ -112,6 +112,7 @@ def test_a_database_of_somebody_elses_is_refused(tmp_path):
     ("artifact", "near"),
     [
         ("table/perplexities", "table/perplexity"),
+        ("TABLE/PERPLEXITY", "near it: table/perplexity;"),
         ("pike/seed0", "run/languages/tiny/pike/seed0"),
         ("zzz", "kinds of artifacts: checkpoint, corpus"),
     ],
