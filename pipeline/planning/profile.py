@@ -7,7 +7,7 @@ names that are read here, by Snakemake and by the Slurm plugin are held against 
 import dataclasses
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,24 @@ def read_profile(
         {rule: _plain_text(value) for rule, value in threads.items()},
         {name: _plain_text(value) for name, value in defaults.items()},
     )
+
+
+def refuse_misplaced_resources(place: str, values: Iterable[str]) -> None:
+    """Refuses a resource among the options of a profile.
+
+    Args:
+        place: The profile's file.
+        values: Names that begin at its margin: Snakemake takes each for an option.
+
+    Raises:
+        InputError: one is a resource, whose spaces before it are missing.
+    """
+    for name in values:
+        if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, "constraint", "qos"}:
+            raise InputError(
+                f"{place}: {name}: at the margin it is no resource: put two spaces before it, "
+                "below default-resources, or four, below a rule of set-resources"
+            )
 
 
 def _plain_text(value: Any) -> str:

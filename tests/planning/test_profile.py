@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import subprocess
+import sys
 
 import documented
 import pytest
@@ -70,6 +72,25 @@ def test_a_device_that_leaves_the_accelerator_idle_is_refused(kind, device):
     told = f"set-resources of evaluate: device: {device}: jobs are planned for accelerator: {kind},"
     with pytest.raises(InputError, match=f"{told} .*: leave `device` out"):
         profile.read_profile({"evaluate": {"device": device, "accelerator": kind}}, {})
+
+
+def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
+    """Snakemake: `unrecognized arguments: --slurm_account=mine`."""
+    path = tmp_path / "config.yaml"
+
+    def judge(text):
+        path.write_text(text, encoding="utf-8")
+        words = [sys.executable, "-m", "pipeline.planning.planner", path, "config.yaml"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
+    assert judge(shipped) == (0, "")
+    for name in ("slurm_account", "qos"):
+        code, told = judge(shipped.replace(f"  # {name}: ", f"{name}: ", 1))
+        assert code == 1
+        assert told.startswith(f"PROFILE: {path}: {name}: at the margin it is no resource: put two")
+    assert judge("a: [1")[1].startswith(f"PROFILE: {path}")
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
