@@ -53,6 +53,14 @@ CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
 READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
 """Names of plugins that are close to others."""
+DELIVERED = {
+    ("default-resources", "slurm_partition"): "cpu",
+    ("default-resources", "longest"): "1440",
+    ("pretrain", "slurm_partition"): "gpu",
+    ("pretrain", "accelerator"): "h100",
+    ("pretrain", "longest"): "1440",
+}
+"""Values of workflow/profiles/slurm that are to be filled in, by where they stand and name."""
 IMAGE_PYTHON = "/pike/.venv/bin/python"
 """The interpreter in an image of the Containerfile."""
 
@@ -96,6 +104,14 @@ class Profile:
         """Where the limit of a rule's jobs is set."""
         own = self.value(rule, "longest")
         return f"set-resources of {rule}" if own else "default-resources"
+
+    def explain_unfilled(self) -> str | None:
+        """That no line of Slurm's profile has been filled in; None where one has."""
+        own = {"default-resources": self.defaults, **self.chosen}
+        if any(own.get(place, {}).get(n) != value for (place, n), value in DELIVERED.items()):
+            return None
+        lines = ", ".join(f"{n}: {value} ({place})" for (place, n), value in DELIVERED.items())
+        return f"the profile's lines marked FILL IN are as delivered: {lines}: is your cluster so?"
 
 
 def resources_in_image(

@@ -109,6 +109,23 @@ def test_what_must_be_filled_in_stands_in_one_place(path):
     assert len(filled) == expected
 
 
+def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
+    shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
+
+    def told(text):
+        values = yaml.safe_load(text)
+        return profile.read_profile(
+            values["set-resources"], values["default-resources"]
+        ).explain_unfilled()
+
+    assert told(shipped).startswith(
+        "the profile's lines marked FILL IN are as delivered: slurm_partition: cpu (default-"
+    )
+    for one, own in (("partition gpu", "partition a100"), ("accelerator h100", "accelerator h200")):
+        assert told(shipped.replace(one, own)) is None
+    assert profile.Profile({}).explain_unfilled() is None
+
+
 def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
     (shown,) = (b for b in documented.blocks("docs/running.md", "text") if "accelerator" in b)
     shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
