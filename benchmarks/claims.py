@@ -22,9 +22,14 @@ HEAD = """# The paper's claims at a small size
 
 `make restore`, then `.venv/bin/pike claims restored/pike.duckdb`, prints each of the paper's
 {all} claims with our number, its verdict and its p. In our {runs} trainings
-([Results](results.md)) they come out so:
+([Results](results.md); the database has the runs that chose coefficients and weights for them, too)
+they come out so:
 
 {verdicts}
+
+{own} claims are contradicted by the paper's own tables, whatever our runs say:
+
+{refuted}
 
 **A claim of a gain is supported if there is a gain here, even one of another size.**{sizes}
 
@@ -47,6 +52,11 @@ claim's comparisons must lie within its bounds, and the row shows the least favo
 """
 OPEN = """
 ## Open
+
+An interval may lie wholly beyond what the claim allows, as that of {beyond} does, and
+the claim is still open. The interval is of the shown comparison alone, and not corrected. p is of
+all comparisons of the claim together, and corrected for all claims. *Seeds* are those of the shown
+comparison, too: under *too few seeds*, another comparison of the claim has fewer than three.
 
 *Seeds needed*: of each comparison, before Holm's correction, if the spread stays; -: over 1,000, or
 not known.
@@ -93,7 +103,8 @@ def page(database: Path) -> str:
         claims = query(
             connection,
             "select claim, statement, published_value, unit, lower, upper, ours, ours_low, "
-            "ours_high, p_holm, seeds, cell, cells, cells_within, verdict, seeds_wanted "
+            "ours_high, p_holm, seeds, cell, cells, cells_within, verdict, seeds_wanted, "
+            "published_verdict, published_recomputed, published_cell "
             "from claims order by position",
         )
         sizes = query(connection, "select distinct scenario, model, parameters from runs")
@@ -103,9 +114,12 @@ def page(database: Path) -> str:
             "(select published_value from claims where claim = 'overhead') "
             "where scenario is not null and column_label = 'overhead of PiKE' and unit = '%'",
         )
+    refuted = [claim for claim in claims if claim["published_verdict"] == "contradicted"]
     text = HEAD.format(
         **facts,
         all=len(claims),
+        own=len(refuted),
+        refuted="\n".join(map(refutation, refuted)),
         verdicts="\n".join(summary(claims)),
         sizes="".join(map(sizes_of, claims)),
         contradicted="".join(f"{one}\n\n" for one in map(explanation, claims) if one),
@@ -124,7 +138,8 @@ def page(database: Path) -> str:
     head = ["claim", "verdict", "seeds needed", "ours", "supported if", "comparisons within",
             "seeds", "p", "least favourable comparison"]  # fmt: skip
     rows = [line(claim, claim["verdict"], wanted(claim)) for claim in undecided]
-    return text + OPEN + records.table(head, rows) + "\n"
+    beyond = next(f"`{claim['claim']}`" for claim in undecided if is_beyond(claim))
+    return text + OPEN.format(beyond=beyond) + records.table(head, rows) + "\n"
 
 
 def summary(claims: Sequence[Claim]) -> Iterator[str]:
@@ -134,7 +149,16 @@ def summary(claims: Sequence[Claim]) -> Iterator[str]:
         yield f"- **{len(own)} {verdict}**: {about}" + (":" if verdict in DECIDED and own else ".")
         for claim in own if verdict in DECIDED else ():
             p = "exact" if p_of(claim) == "exact" else f"p = {p_of(claim)}"
-            yield f"  - {claim['statement']} (`{claim['claim']}`, {p})"
+            yield f"  - {claim['statement']} (`{claim['claim']}`, {p}; {claim['cell']})"
+
+
+def refutation(claim: Claim) -> str:
+    """A claim that the paper's own numbers contradict, the worst of them, and our verdict."""
+    return (
+        f"- {claim['statement']} (`{claim['claim']}`). The paper's tables: "
+        f"{claim['published_recomputed']:.3g} {claim['unit']}, {claim['published_cell']}. "
+        f"Our runs: {claim['verdict']}, {claim['cell']}."
+    )
 
 
 def sizes_of(claim: Claim) -> str:
@@ -185,6 +209,14 @@ def line(claim: Claim, *second: str) -> list[str]:
     within = "" if claim["cells"] is None else f"{claim['cells_within']} of {claim['cells']}"
     seeds, cell = str(claim["seeds"] or ""), claim["cell"] or ""
     return [claim["claim"], *second, shown, bound, within, seeds, p_of(claim), cell]
+
+
+def is_beyond(claim: Claim) -> bool:
+    """Whether the whole interval lies outside the bounds of the claim."""
+    low, high, lower, upper = (claim[key] for key in ("ours_low", "ours_high", "lower", "upper"))
+    return low is not None and bool(
+        (lower is not None and high < lower) or (upper is not None and low > upper)
+    )
 
 
 def wanted(claim: Claim) -> str:

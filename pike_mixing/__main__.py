@@ -43,6 +43,9 @@ ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns its exit code: `MISTAKE` after an InputError, which is printed."""
+    if "" not in sys.path:
+        # A rule of the user's own is found where the command is given, as `pike` finds it.
+        sys.path.append("")
     parsed = _build_parser().parse_args(arguments)
     command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.run
     code = 0

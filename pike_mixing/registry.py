@@ -12,6 +12,14 @@ from pike_mixing.interface import Method
 from pike_mixing.settings import parse_settings, unknown_name_message
 
 
+def unknown_rule_message(rule: str) -> str:
+    """That there is no such rule, with the nearest name, and how a class of one's own is named."""
+    return (
+        f"{unknown_name_message(rule, RULES, 'rule')} (a class of your own is named MODULE:CLASS, "
+        "as mine:Proportional)"
+    )
+
+
 def rule_class(rule: str) -> type[Any]:
     """The settings dataclass of a rule: a name in `RULES`, or one's own `package.module:Class`.
 
@@ -20,7 +28,7 @@ def rule_class(rule: str) -> type[Any]:
     """
     module, _, name = RULES.get(rule, rule).partition(":")
     if not name:
-        raise InputError(unknown_name_message(rule, RULES, "rule"))
+        raise InputError(unknown_rule_message(rule))
     if not module or module.startswith("."):
         raise InputError(f"rule: {rule!r} cannot be imported: name its module in full")
     try:

@@ -10,11 +10,13 @@ import difflib
 import functools
 import inspect
 import itertools
+import re
 import sys
 import textwrap
 import types
 import typing
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
 from typing import (
     Annotated,
     Any,
@@ -151,12 +153,15 @@ def unknown_name_message(name: str, known: Iterable[str], place: str) -> str:
 
 
 def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
-    lowered = {other.lower(): other for other in names}
+    lowered: dict[str, list[str]] = {}
+    for other in names:
+        lowered.setdefault(other.lower(), []).append(other)
     written = str(name).lower()
     # a100 is the beginning of several, none of which is nearer than the other.
-    begins = [one for one in lowered if one.startswith(f"{written}-")]
-    near = begins or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
-    found = " or ".join(repr(lowered[one]) for one in near[:MOST_NEAR])
+    near = [one for one in lowered if one == written]
+    near = near or [one for one in lowered if one.startswith(f"{written}-")]
+    near = near or difflib.get_close_matches(written, lowered, n=1, cutoff=0.5)
+    found = " or ".join([repr(other) for one in near for other in lowered[one]][:MOST_NEAR])
     return f"did you mean {found}?" if near else ""
 
 
@@ -240,9 +245,24 @@ def type_message(value: object, hint: Any) -> str:
         way_out = f": {near}" if near else ""
     elif hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
+    elif hint is int and isinstance(value, str) and (whole := _whole_number_of(value)) is not None:
+        way_out = f": write {whole}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
     return f"{shortened_repr(value)} is not {_type_text(hint)}{way_out}"
+
+
+def _whole_number_of(text: str) -> int | None:
+    """The number that a text such as 30MB, 64 KiB, 2e6 or 30,000,000 means; None of any other."""
+    plain = text.strip().replace(",", "").replace("_", "")
+    found = re.fullmatch(
+        r"([0-9]+(?:\.[0-9]+)?(?:e[0-9]{1,2})?)\s*(?:([kmgt])(i?)b?|b)?", plain, re.I
+    )
+    if found is None:
+        return None
+    power = " kmgt".index((found[2] or " ").lower())
+    number = Fraction(found[1]) * (1024 if found[3] else 1000) ** power
+    return int(number) if number.denominator == 1 and number <= WIDEST else None
 
 
 def _type_text(hint: Any) -> str:

@@ -47,9 +47,9 @@ def with_checked_signals(
             _refuse_problems(where, answer_problems(answer, signals, K))
             return answer
         _refuse_problems(where, state_problems(answer))
-        if problem := share_problem(self.weights(answer, signals.step + 1), K, total=1.0):
-            told = "the signals are too large or too small, as those of a training that diverges"
-            _refuse_problems(where, [f"the next weights: {problem}: {told}"])
+        weights_K = self.weights(answer, signals.step + 1)
+        if problem := share_problem(weights_K, K, total=1.0):
+            _refuse_problems(where, [f"the next weights: {problem}{_weights_remedy(weights_K)}"])
         return answer
 
     return checked_hook
@@ -124,6 +124,19 @@ def share_problem(share_K: Any, K: int, total: float) -> str | None:
     if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
         return f"{share_K} must be numbers that are not negative and sum to {total:g}"
     return None
+
+
+def _weights_remedy(weights_K: Any) -> str:
+    """What to do about a rule's next weights, where their numbers alone are wrong."""
+    if not _is_plain_array(weights_K) or weights_K.dtype.kind not in "iuf" or weights_K.ndim != 1:
+        return ""
+    total = float(np.sum(weights_K))
+    if np.isfinite(total) and total > 0 and np.min(weights_K) >= 0:
+        return f": the rule's weights sum to {total:.9g}: have it divide them by their sum"
+    return (
+        ": if the rule is yours, it divides by 0 or subtracts too much; else the signals are too "
+        "large or too small, as those of a training that diverges"
+    )
 
 
 def _is_plain_array(value: Any) -> bool:

@@ -152,7 +152,10 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
             else f"{word} is too much"
         )
         lists = [a.metavar for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
-        own.error(told + "".join(f": type every {name} in one place" for name in lists))
+        told += "".join(f": type every {name} in one place" for name in lists)
+        if "--database" in options and (named := [one for one in words if one.endswith(".duckdb")]):
+            told += f": type a database as --database {named[0]}"
+        own.error(told)
     return vars(values)
 
 
@@ -333,6 +336,7 @@ def commands() -> list[Command]:
             _format("table", "csv", "json", "parquet"), by="pipeline.results.query:answer_query"),
         _command("look", "claims", "the paper's claims, with our number and verdict",
             _positional("DATABASE", newest, nargs="?"),
+            _option("--claim", "the name of the only one to show; default: all", metavar="NAME"),
             _format("text", "json"), by="pipeline.results.query:show_claims"),
         _command("look", "tables", "tables and figures, and what each shows",
             _positional("RESULTS", "a results folder; " + newest, nargs="?"),

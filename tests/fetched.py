@@ -8,7 +8,7 @@ from recipes import written
 
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build_tokenizer
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch_tasks
 
@@ -44,7 +44,7 @@ def standin():
 def benchmarks(tmp_path_factory, standin):
     """Folder with the stand-ins of all tasks, fetched."""
     out = tmp_path_factory.mktemp("benchmarks")
-    for task in data_sets.TASKS:
+    for task in task_definitions.TASKS:
         fetch_tasks([task], out=out, **standin(task))
     return out
 

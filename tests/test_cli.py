@@ -115,6 +115,11 @@ def test_the_version_is_shown(capsys):
         (["watch", "results", "--every", "inf"], "argument --every: 'inf' is not a number"),
         (["query", "x", "--fromat", "json"], "pike query: error: option: '--fromat' is unknown: "),
         (["theory", "--out", "o", "c"], "pike theory: error: c is too much"),
+        (
+            ["query", "r/pike.duckdb", "show tables"],
+            "show tables is too much: type a database as --database r/pike.duckdb",
+        ),
+        (["why", "table/costs", "r/pike.duckdb"], "type a database as --database r/pike.duckdb"),
         (["plan", "a", "--format", "json", "b"], "b is too much: type every TARGET in one place"),
         (
             ["restore", "--only", "table2", "recorded"],

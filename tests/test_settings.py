@@ -96,7 +96,7 @@ def test_what_is_left_out_has_its_default():
 def test_all_mistakes_are_reported_at_once():
     assert message(Sample, {"nam": "x", "count": "3", "share": "much"}) == [
         "here: name is missing: a text",
-        "here.count: '3' is not a whole number",
+        "here.count: '3' is not a whole number: write 3",
         "here.share: 'much' is not a number",
         "here: 'nam' is unknown: did you mean 'name'?",
     ]
@@ -108,6 +108,13 @@ def test_all_mistakes_are_reported_at_once():
         ({"count": True}, "here.count: True is not a whole number"),
         ({"count": 1.0}, "here.count: 1.0 is not a whole number: write 1"),
         ({"count": float("inf")}, "here.count: inf is not a whole number"),
+        ({"count": "30MB"}, "here.count: '30MB' is not a whole number: write 30000000"),
+        ({"limit": "1.5 kB"}, "here.limit: '1.5 kB' is not a whole number: write 1500"),
+        ({"limit": "64KiB"}, "here.limit: '64KiB' is not a whole number: write 65536"),
+        ({"count": "2e6"}, "here.count: '2e6' is not a whole number: write 2000000"),
+        ({"count": "30,000"}, "here.count: '30,000' is not a whole number: write 30000"),
+        ({"count": "0.5 B"}, "here.count: '0.5 B' is not a whole number"),
+        ({"count": "many"}, "here.count: 'many' is not a whole number"),
         ({"share": 10**400}, f"here.share: {RANGE}"),
         ({"share": "8"}, "here.share: '8' is not a number"),
         ({"share": float("inf")}, "here.share: inf is not a number"),
@@ -215,7 +222,15 @@ def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inh
 
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
     assert unknown_name_message("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
-    assert unknown_name_message("PiKE", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
+    # A name that differs in upper and lower case alone is nearer than one that goes on.
+    for written, known, near in (
+        ("PiKE", ["mix", "pike"], "'pike'"),
+        ("Pike", ["pike", "pike-glam-init"], "'pike'"),
+        ("a100", ["A100", "a100-40gb", "a100-80gb"], "'A100'"),
+        ("a100", ["a100-40gb", "a100-80gb"], "'a100-40gb' or 'a100-80gb'"),
+        ("MIX", ["Mix", "mix", "mix-two"], "'Mix' or 'mix'"),
+    ):
+        assert unknown_name_message(written, known, "rule").endswith(f"did you mean {near}?")
     assert unknown_name_message(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
     assert unknown_name_message("zzz", ["mix", "pike"], "rule") == (
         "rule: 'zzz' is unknown: known: mix, pike"

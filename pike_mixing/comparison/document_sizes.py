@@ -32,12 +32,12 @@ def effective_documents(share_G: Floats) -> float:
     tell; so the lengths alone decide.
 
     With H the sum of squared shares the number is 1 / H, but `LEAST_DOCUMENTS` G / asked if that is
-    less: of 10, twice as many would do. Asked are so many documents that S exp(1.5 S^2) is `SKEW`
-    sqrt(G): to this the skewness of the error is proportional where the difference follows log
-    length. S is the spread of log length below the median, sqrt(mean (median - log)^2), or `WIDER`
-    standard deviations of log length if that is more: the short documents do not tell whether the
-    longest ones, which are most of the error, are by chance in the sample. With the standard
-    deviation alone those samples would pass that lack them.
+    less: of 10, twice as many would do. It is 1 at least. Asked are so many documents that S
+    exp(1.5 S^2) is `SKEW` sqrt(G): to this the skewness of the error is proportional where the
+    difference follows log length. S is the spread of log length below the median, sqrt(mean (median
+    - log)^2), or `WIDER` standard deviations of log length if that is more: the short documents do
+    not tell whether the longest ones, which are most of the error, are by chance in the sample.
+    With the standard deviation alone those samples would pass that lack them.
 
     It is 1 / H where that is less than `LEAST_DOCUMENTS`, and where documents are cut at a length,
     as those of corpora often are: the longest one lies so few standard deviations above the mean
@@ -57,7 +57,7 @@ def effective_documents(share_G: Floats) -> float:
     low = float((below_G[below_G >= 0] ** 2).mean()) ** 0.5
     spread = max(low, WIDER * spread)
     asked = float(spread * np.exp(1.5 * spread**2) / SKEW) ** 2
-    return min(alike, LEAST_DOCUMENTS * documents / asked)
+    return max(1.0, min(alike, LEAST_DOCUMENTS * documents / asked))
 
 
 def variance_factor(effective_documents: float, share_by_length: float) -> float:

@@ -74,7 +74,7 @@ def add_logs(
     for path in find_sample_files(given_path):
         match = NAME.match(path.name)
         task, date = (match["task"], match["date"]) if match else (path.stem, None)
-        if scores.is_skipped(task):
+        if scores.note_if_unwanted(task):
             continue
         about = _TaskAbout(path, task, date)
         log = Log(path, given_path, path.parent, task, date or "", about.model() or None)

@@ -61,7 +61,7 @@ def add_logs(
     for path in find_details_files(given_path):
         match = NAME.match(path.name)
         assert match is not None
-        if scores.is_skipped(match["task"]):
+        if scores.note_if_unwanted(match["task"]):
             continue
         folder = path.parent.parent if path.parent.name == match["date"] else path.parent
         results = _read_results(path, match["date"])

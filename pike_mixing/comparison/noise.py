@@ -242,7 +242,7 @@ def _closing_lines(noises: Sequence[Noise], warnings: Sequence[str]) -> list[str
     lines = [
         "",
         "1 to 10 seeds a side: the smallest difference of two such recipes that shows with 80 %",
-        "probability (1 and 2 by the spread above, 3 and more by their own).",
+        "probability. Of 1 or 2 seeds the test takes the SD above, of 3 or more their own.",
     ]
     lines += [
         f"WARNING: {one.recipe}, {one.task}: {said}" for one in noises for said in one.warnings

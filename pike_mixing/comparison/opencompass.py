@@ -53,7 +53,7 @@ def add_logs(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
     for path in find_results_files(given_path):
-        if scores.is_skipped(path.stem):
+        if scores.note_if_unwanted(path.stem):
             continue
         log = Log(path, given_path, path.parent, path.stem, path.parents[2].name, path.parent.name)
         run = scores.add_log(side, log)

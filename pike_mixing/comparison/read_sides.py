@@ -59,7 +59,7 @@ def read_inspect_log(
         InputError: the log cannot be read, was not finished, or a score is no number.
     """
     task, version, model, samples = _parse_inspect_log(path)
-    if scores.is_skipped(task):
+    if scores.note_if_unwanted(task):
         return
     run = scores.add_log(side, Log(path, given_path, path.parent, task, path.name, model))
     scores.note_fact(task, "version", version, run.name)
@@ -151,13 +151,16 @@ def _score_of_sample(path: Path, sample: object, scorer: str, value: object) -> 
 
 METRIC = "loss (nats per token)"
 COLUMNS = ("run", "step", "domain", "document", "nll", "tokens")
+MOST_NAMED = 8
+"""Methods that a message names; the others are counted."""
 
 
 def find_own_records(path: Path) -> Path | None:
     """The database or table of documents' losses that a path stands for; None where it is none."""
     if path.suffix == ".duckdb" or path.name == "documents.parquet":
         return path
-    places = (path / "records" / "documents.parquet", path / "documents.parquet")
+    names = ("pike.duckdb", "records/documents.parquet", "documents.parquet")
+    places = [path / name for name in names]
     return next((place for place in places if place.exists()), None)
 
 
@@ -182,9 +185,17 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
         last[run] = max(step, last.get(run, 0))
     known = dict.fromkeys(run.rpartition("/")[0] for run in last)
     if method not in known:
-        raise InputError(
-            unknown_name_message(method or "", known, f"{path}: --models SCENARIO/SIZE/METHOD")
-        )
+        place = f"{path}: --models SCENARIO/SIZE/METHOD"
+        ends = [name for name in known if name.endswith(f"/{method}")]
+        if ends or method is None:
+            named = ", ".join(sorted(ends or known)[:MOST_NAMED])
+            more = len(ends or known) - MOST_NAMED
+            raise InputError(
+                f"{place}: {method or 'no name'} is not enough: type "
+                f"{'one of ' if len(ends or known) > 1 else ''}{named}"
+                + (f" and {more} more" if more > 0 else "")
+            )
+        raise InputError(unknown_name_message(method, known, place))
     for run, step, domain, document, nll, tokens in rows:
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
@@ -263,7 +274,9 @@ def add_side(
 def _add_path_if_known(
     path: Path, side: str, model: str | None, reading: Reading, scores: Scores
 ) -> bool:
-    if (place := find_own_records(path)) is not None and (model or "").count("/") == 2:
+    place = find_own_records(path)
+    # A table of one's own may be called documents.parquet, too.
+    if place is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
         read_own_results(place, side, scores, model)
         return True
     if model is not None and (_is_harness_log(path) or lighteval.find_details_files(path)):

@@ -39,6 +39,8 @@ def sides_text(comparison: Comparison) -> str:
 
 def verdict_text(comparison: Comparison, row: Row) -> str:
     """A row's verdict in words; `power_text` says why there is none."""
+    if row.is_same and row.verdict == UNKNOWN:
+        return "equal here"
     if row.why is not None:
         return "no verdict"
     return f"equal within {comparison.margin:g}" if row.verdict == EQUAL else row.verdict
@@ -52,7 +54,8 @@ def power_text(comparison: Comparison, row: Row) -> str:
     """What the comparison of a row could have shown, and what would tell."""
     name = row_label(comparison, row)
     if row.why is not None:
-        return f"{name}: no verdict: {row.why}."
+        why = "on other items, no verdict" if row.is_same else "no verdict"
+        return f"{name}: {why}: {row.why}."
     if row.shown is None:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"

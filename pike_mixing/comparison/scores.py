@@ -209,7 +209,7 @@ class Scores:
         more = f" and {len(said) - 5} more" if len(said) > 5 else ""
         return [f"without these metrics, and left out: {', '.join(said[:5])}{more}"] if said else []
 
-    def is_skipped(self, task: str) -> bool:
+    def note_if_unwanted(self, task: str) -> bool:
         """Whether a file of one task need not be read, since others are asked for."""
         if self.tasks and task not in self.tasks:
             self.unread[task] = None

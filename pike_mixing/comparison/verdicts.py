@@ -57,6 +57,8 @@ class Row:
     documents: int
     alike: int
     """Documents that show one and the same difference, as none; of the mean, in every task."""
+    is_same: bool
+    """Whether both sides score every item alike: whatever else is open, they are equal here."""
     wide: bool
     """Whether the interval is wider than 95 % need: by `WIDE` or more, for what was not drawn."""
     shown: float | None
@@ -269,6 +271,9 @@ def _build_row(
         items=sum(len(one.one.weight_I) for one in facts),
         documents=len(names),
         alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
+        is_same=all(
+            np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
+        ),
         wide=mean_difference.interval_widening(found) >= WIDE,
         shown=smallest_detectable(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
@@ -391,7 +396,7 @@ def _comparison_warnings(facts: Sequence[_Task], runs: Runs, about_recipes: bool
             if (first := known.setdefault(scores, run)) is not run:
                 result.append(
                     f"{first.name} and {run.name} have the same score on every item: is one a copy "
-                    "of the other? Give each run once"
+                    "of the other? Then give each run once"
                 )
     if not about_recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)

@@ -112,7 +112,9 @@ def propose_mixtures(
     return candidate_CxK[chosen]
 
 
-def smallest_visible_difference(optimum_SxK: Floats, trained_NxK: Floats, noise: float) -> float:
+def smallest_visible_loss_difference(
+    optimum_SxK: Floats, trained_NxK: Floats, noise: float
+) -> float:
     """The smallest difference of loss between possible optima that a fit would see, nats per token.
 
     It is 1.96 standard errors of a predicted difference from their mean, root mean square over

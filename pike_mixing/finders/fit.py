@@ -106,7 +106,7 @@ def calibrate_intervals(
     A finder of epochs predicts the training that the mixture is for: where that reads its text more
     or less often than the runs, no held-out run tells of it. Others predict runs like these.
     """
-    goal, runs = swarm.final_inventory(), swarm.run_inventories()
+    goal, runs = swarm.final_inventory(), swarm.inventories_if_all_known()
     if finder.reads == "epochs" and goal is not None and runs is not None:
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
@@ -121,7 +121,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
         swarm: The runs, with what is known of text.
         weights_K: The mixture that is trained on.
     """
-    goal, runs = swarm.final_inventory(), swarm.run_inventories()
+    goal, runs = swarm.final_inventory(), swarm.inventories_if_all_known()
     if goal is None or runs is None:
         return []
     wanted_K = goal.epochs(weights_K)

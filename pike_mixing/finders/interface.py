@@ -122,7 +122,7 @@ class Swarm:
         swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs, final=final)
         return swarm, tuple(names[~read_K].tolist())
 
-    def run_inventories(self) -> list[Inventory] | None:
+    def inventories_if_all_known(self) -> list[Inventory] | None:
         """Each run's; None where one's tokens or text are not known."""
         known = [
             Inventory(run.tokens, run.available_K)
@@ -133,14 +133,14 @@ class Swarm:
 
     def epochs(self) -> Floats | None:
         """How often each run read each domain's text [N, K]; None where that is not known."""
-        known, (weights_NxK, _) = self.run_inventories(), self.weights_and_losses()
+        known, (weights_NxK, _) = self.inventories_if_all_known(), self.weights_and_losses()
         if known is None:
             return None
         return np.stack([i.epochs(w) for i, w in zip(known, weights_NxK, strict=True)])
 
     def final_inventory(self) -> Inventory | None:
         """`final`, else what all runs have in common; None where they differ or it is unknown."""
-        known = self.run_inventories()
+        known = self.inventories_if_all_known()
         if self.final is not None or known is None:
             return self.final
         first, *rest = known

@@ -37,6 +37,8 @@ def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
     result: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
+        if name.startswith(","):
+            raise InputError(f"{option}: {text!r}: separate by spaces, without commas")
         if not equals or not name:
             raise InputError(f"{option}: {text!r} is not NAME=VALUE")
         if name in result:
@@ -74,7 +76,7 @@ def parse_numbers(
         if names is not None and n not in names
     ]
     problems += [
-        f"{option}: {name}={value} is no finite number"
+        f"{option}: {name}={value} is no finite number{_comma_hint(value, option, name)}"
         for name, value in values.items()
         if isinstance(value, bool)
         or not isinstance(value, (int, float))
@@ -82,6 +84,14 @@ def parse_numbers(
     ]
     refuse(problems)
     return values
+
+
+def _comma_hint(value: object, option: str, name: str) -> str:
+    """What to type where commas stand between several pairs."""
+    if not isinstance(value, str) or "," not in value:
+        return ""
+    words = " ".join(part.strip() for part in value.split(",")).strip()
+    return f": separate by spaces: {option} {name}={words}"
 
 
 def read_swarm_and_target(
@@ -98,6 +108,7 @@ def read_swarm_and_target(
     weights = parse_pairs(losses, "--target", 1.0)
     wrong = [
         f"--target: {name}={value} is no finite number of at least 0"
+        f"{_comma_hint(value, '--target', name)}"
         for name, value in weights.items()
         if isinstance(value, bool)
         or not isinstance(value, (int, float))

@@ -43,7 +43,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     )
     if optimum_SxK is not None and noise is not None:
         before, after = (
-            design.smallest_visible_difference(optimum_SxK, mixtures, noise)
+            design.smallest_visible_loss_difference(optimum_SxK, mixtures, noise)
             for mixtures in (trained_NxK, np.concatenate([trained_NxK, new_NxK]))
         )
         # Beside the table, which is read by programs.
@@ -89,6 +89,12 @@ def _refuse_bad_options(arguments: argparse.Namespace) -> None:
         raise InputError("--concentration: must be a finite number above 0")
     if len(set(arguments.domains)) < len(arguments.domains):
         raise InputError(f"--domains: {' '.join(arguments.domains)}: name each domain once")
+    tables = [name for name in arguments.domains if name.endswith((".csv", ".parquet"))]
+    if arguments.table is None and tables:
+        raise InputError(
+            f"--domains takes every word behind it, {tables[0]!r} too: type the table first: "
+            f"design {tables[0]} ..."
+        )
     if len(arguments.phases) > 1:
         raise InputError("--phases: a design is of one mixture for the whole run: leave it out")
 

@@ -9,6 +9,7 @@ Shapes: K domains.
 
 import argparse
 import dataclasses
+import glob
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,12 @@ class Plan:
     shares: tuple[tuple[float, ...], ...]
     """Of each stage and domain, summing to 1."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def read_domains(self) -> list[str]:
+        """Domains that have a share in any stage."""
+        most_K = map(max, zip(*self.shares, strict=True))
+        return [d for d, most in zip(self.domains, most_K, strict=True) if most >= SMALLEST]
 
     def stages(
         self,
@@ -110,6 +117,8 @@ def export_from_options(arguments: argparse.Namespace) -> str:
             written.
     """
     if arguments.trainer is None:
+        if problem := _missing_trainer_problem(arguments):
+            raise InputError(problem)
         return "\n".join(
             f"{name:<20}  {one.trainer}: a share of {one.counts}" for name, one in FORMATS.items()
         )
@@ -124,22 +133,59 @@ def export_from_options(arguments: argparse.Namespace) -> str:
     else:
         plan = plan_of_file(arguments.file, arguments.steps, arguments.tokens)
     form = FORMATS[arguments.trainer]
+    paths = _expand_star(arguments.path, "--path", plan.domains)
     files, remarks = export(
         arguments.trainer,
         plan,
-        _expand_star(arguments.path, "--path", plan.domains),
+        paths,
         fields=_expand_star(arguments.field, "--field", plan.domains),
         steps=arguments.steps,
         rows=arguments.rows,
         epochs=arguments.epochs,
     )
-    remarks = [f"shares are of: {form.counts}", *remarks]
-    sys.stderr.write("".join(f"{form.trainer}: {remark}\n" for remark in remarks))
+    absent = _absent_path_remarks({name: paths[name] for name in plan.read_domains})
+    remarks = [f"{arguments.trainer}: shares are of: {form.counts}", *absent, *remarks]
+    if form.next_step is not None:
+        remarks.append(f"next: {form.next_step}")
+    sys.stderr.write("\n  ".join(remarks) + "\n")
     if arguments.out is not None:
         return _write_files(files, arguments.out)
     if len(files) == 1:
         return next(iter(files.values())).rstrip("\n")
     return "\n".join(f"==> {name} <==\n{text}" for name, text in files.items()).rstrip("\n")
+
+
+def _missing_trainer_problem(arguments: argparse.Namespace) -> str | None:
+    """What to type where options stand without a trainer; None where there are no options."""
+    lists = {name: getattr(arguments, name) or [] for name in ("mixture", "path", "field")}
+    others = (arguments.file, arguments.steps, arguments.tokens, arguments.rows, arguments.epochs)
+    if not any(lists.values()) and {*others, arguments.out} == {None}:
+        return None
+    for option, words in lists.items():
+        if names := [word for word in words if "=" not in word]:
+            return (
+                f"--{option} takes every word behind it, {names[0]!r} too: type the trainer first: "
+                f"export {names[0]} --{option} ..."
+            )
+    return f"no trainer is named: type one behind export: {', '.join(FORMATS)}"
+
+
+def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
+    """A line on the local paths that name nothing on this machine.
+
+    A prefix of files names something, as Megatron's data sets have them. Neither addresses nor
+    names of the Hub are local.
+    """
+    absent = [
+        f"{domain}={path}"
+        for domain, path in paths.items()
+        if path.startswith(("/", "./", "../", "~")) or re.search(TEXT_FILE, path, re.IGNORECASE)
+        if "://" not in path and not Path(path).exists()
+        if next(glob.iglob(path + "*", recursive=True), None) is None  # noqa: PTH207
+    ]
+    if not absent:
+        return []
+    return [f"not on this machine (fine if your trainer's machine has it): {', '.join(absent)}"]
 
 
 def export(
@@ -177,8 +223,7 @@ def export(
         raise InputError(f"--field: {form.trainer} is told elsewhere which field holds the text")
     repetition = f"{float(epochs or 1):.12g}"
     remarks = [*plan.warnings, *form.notes]
-    if gone := [d for d, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True)
-                if max(shares) < SMALLEST]:  # fmt: skip
+    if gone := [domain for domain in plan.domains if domain not in plan.read_domains]:
         remarks.append(f"left out, as their share is 0: {', '.join(gone)}")
     if epochs is not None and not form.has_repetition:
         remarks.append(
@@ -251,9 +296,7 @@ def _path_problems(
 ) -> list[str]:
     """Paths that are missing, or that the trainer does not read or takes for something else."""
     problems = []
-    for domain, shares in zip(plan.domains, zip(*plan.shares, strict=True), strict=True):
-        if max(shares) < SMALLEST:
-            continue
+    for domain in plan.read_domains:
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
         elif trainer_format.reads is not None and (
@@ -262,6 +305,12 @@ def _path_problems(
             problems.append(
                 f"--path: {domain}={paths[domain]}: {trainer_format.trainer} reads no .{ending}: "
                 f"give {trainer_format.wants}"
+            )
+        elif trainer_format.has_fields and _is_text_folder(Path(paths[domain])):
+            # `load_dataset` would make a document of each line.
+            problems.append(
+                f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
+                f"'{domain}={paths[domain].rstrip('/')}/*.txt'"
             )
         texts = [paths.get(domain, ""), *([domain] if trainer_format.writes_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in trainer_format.forbidden})
@@ -280,6 +329,14 @@ def _unreadable_ending(path: str, reads: str) -> str | None:
     if ending is None or Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE):
         return None
     return ending
+
+
+def _is_text_folder(path: Path) -> bool:
+    """Whether a folder on this machine holds text files, and no others that a trainer reads."""
+    if not path.is_dir():
+        return False
+    found = (re.search(TEXT_FILE, file.name, re.IGNORECASE) for file in path.iterdir())
+    return {one[1].lower().partition(".")[0] for one in found if one} == {"txt"}
 
 
 def _empty_stage_problems(
@@ -450,6 +507,10 @@ def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) ->
     values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
     pattern = values.pop("*", None)
     refuse([unknown_name_message(name, domains, option) for name in values if name not in domains])
+    for name, value in values.items():
+        if joined := [other for other in domains if f",{other}=" in value]:
+            words = value.replace(f",{joined[0]}=", f" {joined[0]}=")
+            raise InputError(f"{option}: separate by spaces: {option} {name}={words}")
     if pattern is None:
         return values
     return {name: pattern.replace("*", name) for name in domains} | values

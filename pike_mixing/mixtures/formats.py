@@ -88,6 +88,8 @@ class TrainerFormat:
     wants: str = ""
     """What a path names, where text files are refused."""
     notes: tuple[str, ...] = ()
+    next_step: str | None = None
+    """What to write into a training script, where the notes do not have it."""
 
     @property
     def refusals_text(self) -> str:
@@ -147,50 +149,71 @@ It needs the package datasets, and zstandard for files that end in .zst.
 """
 
 import contextlib
-from pathlib import PurePath
+import io
+import itertools
+import re
+from pathlib import Path
 
 import fsspec
 from datasets import IterableDataset, interleave_datasets, load_dataset
 
 '''
 BODY_OF_MIXTURE = '''\
-# What a document of a .txt file is: the file. Of files that hold many, write "paragraph" or "line".
+# What a document of a .txt file is: "file", "paragraphs" (set off by blank lines), "lines", or
+# "2000 characters" (any number; cut behind the last space or line break among so many).
 DOCUMENT = "file"
-# A longer text file is cut into documents of at most so many characters, at white space.
+# A document of a .txt file that has more characters is cut in this way, too.
 PIECE = 1_000_000
-FILES = {"json": "json", "jsonl": "json", "csv": "csv", "txt": "text"}
-FILES |= {"parquet": "parquet", "arrow": "arrow"}
+FILES = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet", "arrow": "arrow"}
 
 
 def records(name, shuffle):
     """The records of a domain: of files by their ending, of a folder or of a name on the Hub."""
     path = paths[name]
-    ending = PurePath(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
-    if ending not in FILES:
-        found = load_dataset(path, split="train", streaming=True)
-    elif ending == "txt" and DOCUMENT == "file":
+    ending = Path(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
+    if ending == "txt":
         files = [*fsspec.open_files(path, "rt", encoding="utf-8-sig", compression="infer")]
         if not files:
             raise FileNotFoundError(f"{name}: no file fits {path}: set it in `paths`")
-        found = IterableDataset.from_generator(pieces, gen_kwargs={"files": files})
+        found = IterableDataset.from_generator(documents, gen_kwargs={"files": files})
+    elif ending in FILES:
+        found = load_dataset(FILES[ending], data_files=path, split="train", streaming=True)
     else:
-        options = {"sample_by": DOCUMENT} if ending == "txt" else {}
-        options |= {"data_files": path, "split": "train", "streaming": True}
-        found = load_dataset(FILES[ending], **options)
+        found = load_dataset(path, split="train", streaming=True)
+        if found.info.builder_name == "text":
+            # It would make a document of each line.
+            place = path.rstrip("/") if Path(path).is_dir() else f"hf://datasets/{path}"
+            raise ValueError(f"{name}: {path} holds text files: set '{place}/*.txt' in `paths`")
     return found.shuffle(seed=0, buffer_size=shuffle) if shuffle else found
 
 
-def pieces(files):
-    """Each file as a record, or as several: memory holds PIECE characters."""
+def documents(files):
+    """The documents of text files, as records."""
+    size = int(DOCUMENT.split()[0]) if DOCUMENT.endswith(" characters") else PIECE
     for file in files:
         with file as stream:
-            text = ""
-            while text := text + stream.read(PIECE + 1 - len(text)):
-                end = len(text)
-                if end > PIECE:
-                    end = max(text.rfind(sign, 0, PIECE) for sign in " \\n") + 1 or PIECE
-                yield {"text": text[:end]}
-                text = text[end:]
+            parts = [stream]
+            if DOCUMENT in ("paragraphs", "lines"):
+                groups = itertools.groupby(stream, str.isspace)
+                filled = (lines for is_blank, lines in groups if not is_blank)
+                if DOCUMENT == "paragraphs":
+                    texts = map("".join, filled)
+                else:
+                    texts = itertools.chain.from_iterable(filled)
+                parts = (io.StringIO(text.rstrip("\\n")) for text in texts)
+            for part in parts:
+                yield from pieces(part, size)
+
+
+def pieces(stream, size):
+    """A text as a record, or as several of at most `size` characters."""
+    text = ""
+    while text := text + stream.read(size + 1 - len(text)):
+        end = len(text)
+        if end > size:
+            end = max(text.rfind(sign, 0, size) for sign in " \\n") + 1 or size
+        yield {"text": text[:end]}
+        text = text[end:]
 
 
 def text_of(record, field):
@@ -209,7 +232,7 @@ def text_of(record, field):
 
 def pack(name, tokenizer, length, shuffle):
     """Rows of `length` tokens: documents one after another, an end token after each."""
-    tokens, count, field = [], 0, fields[name]
+    tokens, count, read, field = [], 0, 0, fields[name]
     for record in records(name, shuffle):
         try:
             text = text_of(record, field)
@@ -219,9 +242,10 @@ def pack(name, tokenizer, length, shuffle):
             raise ValueError(message) from None
         if not isinstance(text, str | None):
             raise ValueError(f"{name}: {field!r} is no text but {text!r:.70}: set it in `fields`")
-        if text:
+        if text and not text.isspace():
             tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
             tokens.append(tokenizer.eos_token_id)
+            read += 1
         whole = len(tokens) // length * length
         for start in range(0, whole, length):
             row = tokens[start : start + length]
@@ -229,7 +253,8 @@ def pack(name, tokenizer, length, shuffle):
             count += 1
         tokens = tokens[whole:]
     if not count:
-        raise ValueError(f"{name}: its text has fewer than {length} tokens: give it more")
+        have = f"{read:,} documents with text in {paths[name]} have {len(tokens):,} tokens"
+        raise ValueError(f"{name}: {have}, fewer than the {length:,} of a row: give it more text")
 
 
 def mixture(tokenizer=None, length=1024, shuffle=0):
@@ -238,6 +263,9 @@ def mixture(tokenizer=None, length=1024, shuffle=0):
     Documents come in the order of the files, or with `shuffle=1000`: the files of a domain in
     random order, and each next document at random from 1,000 that are kept in memory.
     """
+    if not re.fullmatch("file|paragraphs|lines|[1-9][0-9]* characters", str(DOCUMENT)):
+        known = '"file", "paragraphs", "lines" or, for example, "2000 characters"'
+        raise ValueError(f"DOCUMENT: {DOCUMENT!r} is unknown: write {known}")
     if tokenizer is None:
         parts = [records(name, shuffle) for name in shares]
     elif tokenizer.eos_token_id is None:
@@ -281,6 +309,7 @@ FORMATS = {
             "documents come in the order of the files; `mixture(..., shuffle=1000)` mixes them",
             "small domains are read again until the largest has ended",
         ),
+        next_step="`from mixture import mixture` in your training script, in the same folder",
     ),
     "megatron-lm": TrainerFormat(
         "Megatron-LM",
@@ -493,7 +522,7 @@ def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str =
     """The text of a file.
 
     Args:
-        parts: Of `Format.files` or `Format.staged`.
+        parts: Of `TrainerFormat.files` or `Format.staged`.
         stages: One, or those of a schedule. Domains are those of the first.
         repetition: How often a domain may be read.
     """

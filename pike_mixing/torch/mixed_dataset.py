@@ -260,7 +260,7 @@ class MixedDataset(IterableDataset[Any]):
                 if self._union
                 else rows
             )
-            row_checks.refuse_different_batches(filled, collate_fn, self.micro_batch_rows)
+            row_checks.refuse_uncollatable_domains(filled, collate_fn, self.micro_batch_rows)
         self._compared = True
 
     def _compare_with_others(self, moment: str, is_compared: Callable[[Any], bool]) -> None:

@@ -181,7 +181,7 @@ def gather_numbers(numbers: Sequence[float], group: Group = None) -> Tensor:
     return torch.stack(result).cpu()
 
 
-def checked_fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
+def fsdp2_modules_or_refuse(model: nn.Module) -> list["FSDPModule"]:
     """The modules that `fully_shard` has cut into shards (FSDP2).
 
     Raises:

@@ -215,7 +215,7 @@ def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -
     with put_gradients_aside(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
-    free_weights(parallel.checked_fsdp_modules(model))
+    free_weights(parallel.fsdp2_modules_or_refuse(model))
     return loss_B
 
 
@@ -238,7 +238,7 @@ class Target:
             InputError: its gradients cannot be measured.
         """
         self.model, self.passes, self.group = model, passes, passes.group
-        self.units = parallel.checked_fsdp_modules(model)
+        self.units = parallel.fsdp2_modules_or_refuse(model)
         self.parameters = parallel.trainable_parameters(model)
         if not self.parameters:
             raise InputError("the model has no trainable parameter: nothing to measure")

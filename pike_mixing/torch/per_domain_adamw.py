@@ -108,7 +108,7 @@ class PerDomainAdamW(UncompiledOptimizer):
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             for domain, coefficient in self._domains_and_coefficients():
-                for n, own in self._by_gradient_count(parameters, domain).items():
+                for n, own in self._by_moment_steps(parameters, domain).items():
                     self._move_parameters(group, own, n, coefficient)
         self._taken.clear()
         return result
@@ -117,7 +117,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         """The domains that move the parameters in this step, each with its coefficient."""
         return self._taken
 
-    def _by_gradient_count(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
+    def _by_moment_steps(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
         """The parameters by how many gradients of a domain they took: late ones took fewer."""
         result: dict[int, list[Moving]] = {}
         means, squares, steps = self._moments(parameters, domain)
@@ -127,18 +127,22 @@ class PerDomainAdamW(UncompiledOptimizer):
         return result
 
     def _move_parameters(
-        self, group: dict[str, Any], moving: list[Moving], gradient_count: int, coefficient: float
+        self,
+        group: dict[str, Any],
+        moving: list[Moving],
+        moment_steps: int,
+        coefficient: float,
     ) -> None:
         """Moves parameters of a group along the moments of a domain, of n gradients each."""
-        if gradient_count == 0:
+        if moment_steps == 0:
             # They begin to train after the gradient was taken.
             return
         beta1, beta2 = group["betas"]
         parameters, means, squares = map(list, zip(*moving, strict=True))
         denominators = torch._foreach_sqrt(squares)
-        torch._foreach_div_(denominators, (1 - beta2**gradient_count) ** 0.5)
+        torch._foreach_div_(denominators, (1 - beta2**moment_steps) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
-        rate = group["lr"] * coefficient / (1 - beta1**gradient_count)
+        rate = group["lr"] * coefficient / (1 - beta1**moment_steps)
         torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

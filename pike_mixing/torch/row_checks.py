@@ -148,7 +148,7 @@ def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
         raise InputError(_unfit_message(lines))
 
 
-def refuse_different_batches(
+def refuse_uncollatable_domains(
     rows: Mapping[str, Any], collate_fn: Callable[[list[Any]], Any], size: int
 ) -> None:
     """Compares what a collate function makes of each domain's row, and of rows of two domains.

@@ -88,7 +88,7 @@ class SourceFile:
             remedy = remedy.format(path=shlex.quote(str(self.path)))
             raise InputError(f"{self.place} cannot be read: {error}: {remedy}") from error
 
-    def too_long_error(self, number: int | None) -> InputError:
+    def line_too_long_error(self, number: int | None) -> InputError:
         """What to tell of a document, or of a line, that is too long."""
         where = self.place if number is None else f"{self.place}:{number}"
         return InputError(
@@ -150,7 +150,7 @@ def _replace_invalid(text: str, problem: UnicodeError) -> tuple[UnicodeError, st
 def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="") as stream:
         for number, text in cutting.cut_documents(
-            stream, source_file.cut, source_file.too_long_error
+            stream, source_file.cut, source_file.line_too_long_error
         ):
             if number is None and not text:
                 return
@@ -160,7 +160,7 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="\n") as stream:
-        for number, text in cutting.read_numbered_lines(stream, source_file.too_long_error):
+        for number, text in cutting.read_numbered_lines(stream, source_file.line_too_long_error):
             place = f"{source_file.name}:{number}"
             if not text.strip():
                 source_file.skipped["blank"] += 1
@@ -308,7 +308,7 @@ def _documents_of_batches(
         for value, identity in zip(_column_texts(column), ids, strict=True):
             number += 1
             if value is not None and len(value) > cutting.LIMIT:
-                raise source_file.too_long_error(number)
+                raise source_file.line_too_long_error(number)
             yield from source_file.record_documents(identity, value, f"{source_file.name}:{number}")
 
 

@@ -48,10 +48,14 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
         return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
 
     def _move_parameters(
-        self, group: dict[str, Any], moving: list[Moving], gradient_count: int, coefficient: float
+        self,
+        group: dict[str, Any],
+        moving: list[Moving],
+        moment_steps: int,
+        coefficient: float,
     ) -> None:
         beta1, beta2 = group["betas"]
-        n, device = max(gradient_count, 1), moving[0][0].device
+        n, device = max(moment_steps, 1), moving[0][0].device
         rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
         root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in moving:

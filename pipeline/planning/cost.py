@@ -52,6 +52,11 @@ def estimate_cost(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
             + ",".join([*devices, *named])
         )
+    if named := [one for one in targets if Path(one).suffix in planner.SUFFIXES]:
+        raise InputError(
+            f"{' '.join(named)}: a configuration, and no file to make: type --config "
+            + " ".join([*map(str, configurations), *named])
+        )
     kinds = [_parse_device(device) for device in devices or DEVICES]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
@@ -59,8 +64,8 @@ def estimate_cost(
     output_root.refuse_unusable_root(planned.results)
     works = [jobs.Jobs(planned, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_cost(work) for work in works]
+    missing = outdated.PlanComparison(planned).missing_file_problems()
     told = [
-        *outdated.PlanComparison(planned).missing_file_problems(),
         *plan_hints.unused_name_hints(planned, own),
         *plan_hints.short_search_hints(planned),
         *plan_hints.few_document_hints(planned),
@@ -72,9 +77,11 @@ def estimate_cost(
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
         told += plan_hints.slow_float32_hints(planned)
-    facts = {"devices": bills, "warnings": told}
+    facts = {"devices": bills, "warnings": [*missing, *told]}
     parts = [_device_cost_text(work, bill) for work, bill in zip(works, bills, strict=True)]
-    lines = ["\n\n".join(parts), *told]
+    # A plan is also made where the files are not, as on a laptop: it says so first.
+    first = [*missing, "All below is planned as if they were there.", ""] if missing else []
+    lines = [*first, "\n\n".join(parts), *told]
     return output_formats.render(format, facts, lambda: "\n".join(lines))
 
 

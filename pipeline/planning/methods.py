@@ -20,7 +20,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
 from pike_mixing.interface import Method, Needs, RunFacts
-from pike_mixing.settings import field_problems, unknown_name_message
+from pike_mixing.settings import field_problems
 from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
@@ -48,7 +48,7 @@ def class_reference(mixing_rule: str) -> str:
         return RULES[mixing_rule]
     module, _, name = mixing_rule.partition(":")
     if not name:
-        raise InputError(unknown_name_message(mixing_rule, RULES, "rule"))
+        raise InputError(registry.unknown_rule_message(mixing_rule))
     if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "

@@ -1,9 +1,10 @@
 """What a plan tells that is no mistake: what nothing uses, what could be better, what is next."""
 
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +167,37 @@ def slow_float32_hints(plan: Plan) -> list[str]:
     ]
 
 
+DOMAIN = re.compile(r"domain '([^']*)'")
+
+
+def fold_doubts(doubts: Sequence[str]) -> list[str]:
+    """Doubts about corpora, those that differ in names and numbers alone in one line.
+
+    Such a line has the first one whole, and names the other domains. The corpora's manifests have
+    all of them.
+    """
+    alike: dict[str, list[str]] = {}
+    for doubt in dict.fromkeys(doubts):
+        known = DOMAIN.search(doubt)
+        bare = doubt.replace(known[1], "") if known and known[1] else doubt
+        alike.setdefault(re.sub(r"[\d,.]+", "", bare), []).append(doubt)
+    result = []
+    for first, *others in alike.values():
+        names = dict.fromkeys(name for one in others for name in DOMAIN.findall(one))
+        like = (
+            f" The same holds, with other numbers, for {', '.join(names)}: see manifest.json of "
+            "each corpus."
+        )
+        result.append(first.rstrip(".") + f".{like}" if names else first)
+    return result
+
+
 def closing_hints(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
-    A line for each doubt about a packed corpus's validation text. Where the report is there: what
-    to train with (`pike advise --format summary`), and the commands that say more.
+    A line for each kind of doubt about packed corpora, such as little validation text. Where the
+    report is there: what to train with (`pike advise --format summary`), and the commands that say
+    more.
     """
     manifests = [Path(plan.manifest("pack", corpus)) for corpus in plan.corpora]
     doubts = [
@@ -179,6 +206,7 @@ def closing_hints(plan: Plan) -> list[str]:
         if manifest.exists()
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
+    doubts = fold_doubts(doubts)
     report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
     if not report.exists():
         return doubts

@@ -296,8 +296,8 @@ def plan(
                 ]
             )
         },
-        tables=stage_settings.settings_by_output(own["tables"]),
-        figures=stage_settings.settings_by_output(own["figures"]),
+        tables=stage_settings.table_and_figure_settings(own["tables"]),
+        figures=stage_settings.table_and_figure_settings(own["figures"]),
     )
 
 

@@ -170,6 +170,6 @@ def decontaminated_tasks(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def settings_by_output(named: Mapping[str, Any]) -> dict[str, Settings]:
+def table_and_figure_settings(named: Mapping[str, Any]) -> dict[str, Settings]:
     """Tables or figures by name."""
     return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}

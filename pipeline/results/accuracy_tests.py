@@ -13,8 +13,8 @@ import numpy as np
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import item_points
-from pipeline.results.inputs_of_tests import MeasuredResults
 from pipeline.results.item_points import ItemDifferences
+from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import insert_rows
 
 MEAN = "mean"

@@ -77,7 +77,7 @@ def write_archive(results: Path, *, out: Path) -> str:
     Raises:
         InputError: a result is missing, or `out` is somebody else's.
     """
-    reads = {kind: _database_by_output(results, kind) for kind in KINDS}
+    reads = {kind: _database_name_by_output(results, kind) for kind in KINDS}
     shown = _database_read_by(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
@@ -384,7 +384,7 @@ def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> 
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _database_by_output(results: Path, kind: str) -> dict[str, str]:
+def _database_name_by_output(results: Path, kind: str) -> dict[str, str]:
     """The finished tables or figures, and the database that each reads."""
     places = sorted((results / f"{kind}s").glob("*.manifest.json"))
     return {
@@ -455,7 +455,7 @@ def write_crate(results: Path, *, out: Path) -> str:
             workflow,
             object=[given],
             result=result,
-            properties=_run_properties(results / RESULTS[0]),
+            properties=_crate_run_properties(results / RESULTS[0]),
         )
         made.write(partial)
         write_archive(results, out=partial / "recorded")
@@ -485,7 +485,7 @@ def _add_workflow(crate: Any) -> Any:
     return workflow
 
 
-def _run_properties(database: Path) -> dict[str, Any]:
+def _crate_run_properties(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
     with connect_experiment(database) as connection:
         commits = {row["commit"] for row in provenance.code_rows(connection)} - {None}

@@ -16,7 +16,7 @@ def loss_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
-        _steps_panel(
+        _panel_over_steps(
             place,
             "validation loss (nats)",
             _line_series(part, "nll", "method", baseline=baseline, band=_has_several_seeds),
@@ -44,7 +44,7 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
 def difference_panels(rows: list[Row], baseline: str) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
     return [
-        _steps_panel(
+        _panel_over_steps(
             place,
             "loss minus the baseline's",
             _line_series(part, "difference", "method", baseline=baseline),
@@ -71,7 +71,7 @@ def weight_panels(rows: list[Row], _: str) -> list[Panel]:
     # One scale for all panels, except those that reach (nearly) 1: they get the whole range.
     common = max((top for top in highest if top < ALL), default=1.0)
     return [
-        _steps_panel(
+        _panel_over_steps(
             place,
             "weight of each batch" if part[0]["alternates"] else "sampling weight",
             _dot_series(part)
@@ -131,7 +131,7 @@ def _column_panel(
     """The panel of one column in a method's row of panels."""
     (scenario, model, method), part = group
     lines = _line_series(part, column, key, positive=how.get("scale") == "log")
-    panel = _steps_panel((scenario, model, method), label, lines, method=method, **how)
+    panel = _panel_over_steps((scenario, model, method), label, lines, method=method, **how)
     return replace(panel, name=f"{panel.name}--{column}")
 
 
@@ -207,7 +207,7 @@ def _group_rows(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...
     return list(groups.items())
 
 
-def _steps_panel(
+def _panel_over_steps(
     place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any
 ) -> Panel:
     """A panel over steps."""

@@ -26,7 +26,7 @@ from pipeline.results import (
     views,
 )
 from pipeline.results.experiment import Experiment, read_experiment
-from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import RECORDS, insert_rows, load_records
 from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from

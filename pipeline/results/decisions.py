@@ -38,6 +38,8 @@ from pipeline.runtime.output_formats import count_of
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
+FEWEST_TOLD = 2
+"""Of documents worth fewer equal ones, nobody can tell how many times as many are enough."""
 MOST_SEEDS = 100
 """More seeds than this nobody trains."""
 
@@ -78,9 +80,11 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     facts |= {"seeds": None, "tokens": None}
     if row["verdict"] == "few documents":
         factor = LEAST_DOCUMENTS / row["effective"]
+        # Lengths so unequal are mostly those of a few scraps: of more text the factor is another.
+        more = f"{factor:.1f} times the" if row["effective"] >= FEWEST_TOLD else "more"
         return facts | {
-            "text": f"{factor:.1f} times the validation documents of the domain with the fewest, "
-            "for a test at all; what it takes beyond that cannot be told from so few"
+            "text": f"{more} validation documents of the domain with the fewest, for a test at "
+            "all; what it takes beyond that cannot be told from so few"
         }
     if row["verdict"] == "few seeds":
         return facts | {
@@ -146,7 +150,8 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
     Returns:
         By place, in the experiment's order: `chosen` (a method), `decided`, the compared methods
-        (`rows`, the lowest loss first, each with its `verdict`), `shares` by domain, `text` in
+        (`rows`, the lowest loss first, each with its `verdict`; `own`: those whose rule is a class
+        of the user's), `shares` by domain, `text` in
         sentences, and `open`, what could not be told and what would settle it: more seeds, more
         tokens of validation text, or both. More training tokens need not make a difference larger:
         of them nothing is told.
@@ -156,6 +161,11 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     settings = json.loads(config)
     about = settings.get("scenarios", {})
     # What serves others, such as a proxy, is nobody's choice.
+    own = {
+        name
+        for name, values in settings.get("methods", {}).items()
+        if isinstance(values, dict) and ":" in str(values.get("rule"))
+    }
     asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
     doubts = display.read_doubts(connection, "decisions")
     result = []
@@ -182,6 +192,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "decided": decided,
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
+            "own": [row["method"] for row in rows if row["method"] in own],
             "open": [*remedy_rows(rows, validation_tokens(connection, scenario, model))],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
@@ -452,11 +463,17 @@ def _only_decision(decisions: list[Row], option: str) -> Row:
 
 
 def decision_line(decision: Row) -> str:
-    """A decision in one line, with the difference of what it advises."""
+    """A decision in one line: what it advises, why, and how rules of the user's own do."""
     (row,) = [row for row in decision["rows"] if row["method"] == decision["chosen"]] or [None]
     loss = f" Loss minus that of {decision['against']}: {difference_text(row)}." if row else ""
-    none = "" if row else f" {decision['text'][1]}"
-    return f"{decision['scenario']} / {decision['model']}: {decision['text'][0]}{loss}{none}"
+    # Why nothing is changed; the last sentence is the same of every decision.
+    none = "" if row else "".join(f" {sentence}" for sentence in decision["text"][1:-1])
+    own = "".join(
+        f" {one['label']}: {one['verdict']} ({one['nll_difference']:+.3f})."
+        for one in decision["rows"]
+        if one["method"] in decision["own"] and one is not row
+    )
+    return f"{decision['scenario']} / {decision['model']}: {decision['text'][0]}{loss}{none}{own}"
 
 
 def decision_text(decision: Row) -> str:

@@ -16,8 +16,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results.inputs_of_tests import MeasuredResults, TaskCurve
 from pipeline.results.item_points import CheckpointKey, pair_by_seed
+from pipeline.results.measured_results import MeasuredResults, TaskCurve
 from pipeline.results.record_loader import insert_rows
 
 CLAIMED = """

@@ -99,6 +99,7 @@ FRAME = """\
 
 `make restore` builds these numbers from our recorded runs, without training. The experiment is
 `workflow/configs/decide.yaml`: {runs}, models of {sizes} parameters.
+The database also has the runs that chose coefficients and weights for these.
 Every method is compared with {against}, which takes equal shares of all domains. {summary}
 
 {findings}

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import duckdb
 
 from pike_mixing.errors import InputError
+from pike_mixing.settings import unknown_name_message
 from pipeline.results import views
 from pipeline.results.selection import (
     connect,
@@ -73,16 +74,22 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
 
 
-def show_claims(database: Path | None, format: str = "text") -> str:
+def show_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
     """The paper's claims with our number and verdict, in its order; `json` has all columns.
 
     Args:
         database: The experiment's database; absent: as `find_database` has it.
         format: text or json.
+        claim: The name of the only one to show; absent: all.
 
     Raises:
-        InputError: there is no database, or it is none of ours.
+        InputError: there is no database, it is none of ours, or there is no such claim.
     """
+    if database is not None and not database.exists() and not database.suffix:
+        raise InputError(
+            f"{database} does not exist, and a database is read there: for one claim, type "
+            f"`{program_command('pike')} claims --claim {database}`"
+        )
     database = find_database(database)
     with open_current_version(database) as connection:
         log_database_used(connection, database)
@@ -92,6 +99,11 @@ def show_claims(database: Path | None, format: str = "text") -> str:
                 whole_database(database),
             )
         every = rows_of(connection, "from claims order by position")
+    if claim is not None:
+        names = [one["claim"] for one in every]
+        if claim not in names:
+            raise InputError(unknown_name_message(claim, names, "--claim"))
+        every = [every[names.index(claim)]]
     return output_formats.render(format, every, lambda: "\n".join(_claim_lines(every)))
 
 
@@ -108,6 +120,15 @@ def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
         yield from textwrap.wrap(
             one["statement"], 96, initial_indent="    ", subsequent_indent="    "
         )
+        if one["cell"]:
+            yield f"    {one['cell']}"
+        if one["published_verdict"] == "contradicted":
+            yield (
+                f"    The paper's own tables contradict it: {one['published_recomputed']:.3g} "
+                f"{one['unit']}, {one['published_cell']}"
+            )
+    own = sum(one["published_verdict"] == "contradicted" for one in claims)
+    yield f"contradicted by the paper's own tables: {own}"
     yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
     counts = Counter(one["verdict"] for one in claims)
     yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())

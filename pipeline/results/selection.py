@@ -1,6 +1,7 @@
 """Rows of a view that a table or figure asks for."""
 
 import contextlib
+import json
 import logging
 import os
 import shlex
@@ -50,7 +51,10 @@ def find_database(database: Path | None) -> Path:
     """
     if database is not None:
         return database
-    folder = newest_results_folder()
+    return _database_of_folder(newest_results_folder())
+
+
+def _database_of_folder(folder: Path) -> Path:
     whole, some = folder / DATABASE, _database_files(folder)
     return whole if whole in some else max(some, key=_modified_time, default=whole)
 
@@ -63,7 +67,9 @@ def is_of_some_runs(database: Path) -> bool:
 def whole_database(database: Path) -> str:
     """For a database of some runs: that of all, and the command that builds it if it is missing."""
     whole = database.parents[1] / DATABASE
-    return str(whole) + ("" if whole.is_file() else f" (`{output_root.command_to_make(whole)}`)")
+    if whole.is_file():
+        return str(whole)
+    return f"{whole}, once `{output_root.command_to_make(whole)}` has built it"
 
 
 def _database_files(folder: Path) -> list[Path]:
@@ -92,16 +98,32 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
     if known["whole"]:
         (one,) = query(
             connection,
-            "select name, config ->> '$.results' as folder, (select count(*) from runs) as runs "
-            "from experiment",
+            "select name, config, (select count(*) from runs) as runs from experiment",
         )
-        folder = f" of {one['folder']}" if one["folder"] else ""
+        config = json.loads(one["config"])
+        folder = f" of {config['results']}" if config.get("results") else ""
         runs = "runs"
         if is_of_some_runs(database):
-            runs = f"of its runs; all of them are in {whole_database(database)}"
+            runs = f"of its runs; for all of them, ask {whole_database(database)}"
+        elif serving := _count_serving_runs(connection, config):
+            runs = f"runs, of which {serving:,} chose settings or weights for the others"
         facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
     log.info("Answer from %s%s", database, facts)
     _warn_if_outdated(database, _changed_inputs(database))
+
+
+def _count_serving_runs(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> int:
+    """How many runs the configuration does not ask for: those of grids, proxies and swarms."""
+    if "runs" not in config:
+        return 0
+    every = query(connection, "select scenario, model, method, seed from runs")
+    return sum(
+        not any(
+            all(run[column] in entry[key] for key, column in RUN_COLUMNS.items())
+            for entry in config["runs"]
+        )
+        for run in every
+    )
 
 
 def write_ahead_log(database: Path) -> Path:
@@ -118,7 +140,11 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         InputError: there is no database, it is not one, or a log of changes lies beside it, which
             DuckDB would add to what is read.
     """
+    if (inside := database / DATABASE).is_file():
+        raise InputError(f"{database} is a folder: give its database, {inside}")
     if not database.is_file():
+        if (inside := _database_of_folder(database)).is_file():
+            raise InputError(f"{database} is a folder: did you mean {inside}?")
         wrong = "is no file" if database.exists() else "does not exist"
         some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
         raise InputError(
@@ -273,12 +299,18 @@ def select_rows(
             problems.append(
                 unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
             )
-        out = [row for row in result if not (row.get(column) is None or row[column] in wanted)]
-        result = [row for row in result if row.get(column) is None or row[column] in wanted]
+        out = [row for row in result if not is_selected(row, {key: wanted})]
+        result = [row for row in result if is_selected(row, {key: wanted})]
         if not problems:
             _warn_of_dropped_rows(view, at, out)
     refuse(problems)
     return result
+
+
+def is_selected(row: Row, selection: Mapping[str, Any]) -> bool:
+    """Whether a view's row has only selected values, or none, in the columns of a selection."""
+    columns = {RUN_COLUMNS.get(key, key): wanted for key, wanted in selection.items()}
+    return all(row.get(name) is None or row[name] in wanted for name, wanted in columns.items())
 
 
 def _warn_of_dropped_rows(view: str, place: str, dropped: Sequence[Row]) -> None:

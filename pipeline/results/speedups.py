@@ -18,8 +18,8 @@ import numpy.typing as npt
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
 from pipeline.results import accuracy_tests, item_points
-from pipeline.results.inputs_of_tests import MeasuredResults, TaskCurve
 from pipeline.results.item_points import CheckpointKey
+from pipeline.results.measured_results import MeasuredResults, TaskCurve
 from pipeline.results.record_loader import insert_rows
 
 NO_SKILL = ("answer_only",)

@@ -14,11 +14,12 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import outdated
-from pipeline.results import views
+from pipeline.results import display, views
 from pipeline.results.selection import (
     Row,
     find_database,
     is_of_some_runs,
+    is_selected,
     log_database_used,
     open_current_version,
     query,
@@ -57,13 +58,16 @@ def explain_artifact(
             message has near names.
     """
     database = find_database(database)
-    named = {}
+    named, numbers = {}, list[str]()
     with open_current_version(database) as connection:
         log_database_used(connection, database)
         lineage = _read_lineage(connection)
+        _refuse_claim(connection, artifact)
         artifact = _artifact_name(artifact, list(lineage))
         if row is not None:
-            inputs = _inputs_of_row(connection, lineage[artifact], row)
+            cells = _cells_of_row(connection, lineage[artifact], row)
+            inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
+            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]))
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
     if is_of_some_runs(database) and _has_no_known_runs(lineage[artifact]):
@@ -76,7 +80,7 @@ def explain_artifact(
     tree = _LineageTree(lineage, stale, named)
     if format == "json":
         return output_formats.render(format, tree.chain(artifact), str)
-    return output_formats.render(format, None, lambda: "\n".join(tree.lines(artifact)))
+    return output_formats.render(format, None, lambda: "\n".join([*numbers, *tree.lines(artifact)]))
 
 
 def _read_lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, Row]:
@@ -87,6 +91,22 @@ def _read_lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, Row]:
         "code_commit, facts from lineage",
     )
     return {row["artifact"]: row for row in rows}
+
+
+def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
+    """Refuses the name of a claim, with or without the word, and says which commands lead on.
+
+    Raises:
+        InputError: the artifact is a claim.
+    """
+    claim = artifact.removeprefix("claim/")
+    known = query(connection, "select claim from paper_claims")
+    if claim != artifact or {"claim": claim} in known:
+        pike = program_command("pike")
+        raise InputError(
+            f"{artifact} is a claim, not an artifact: `{pike} claims --claim {claim}` prints our "
+            f"number and the comparison, `{pike} why table/claims` what the claims were tested on"
+        )
 
 
 def _artifact_name(artifact: str, names: list[str]) -> str:
@@ -112,22 +132,55 @@ def _view_name(made: Row) -> str:
     return own or views.view_of(made["artifact"].replace("/", "_", 1))
 
 
-def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[str]:
-    """What of a table's inputs is of the runs that a row shows.
+def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[Row]:
+    """The cells of the rows that have this method or label.
 
     Raises:
-        InputError: this is no table, it has no such row, or the row is of no run.
+        InputError: this is no table, or it has no such row.
     """
     artifact = table["artifact"]
     if table["produced_by"] != "table":
         kind = artifact.partition("/")[0]
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
-    cells = query(connection, f'from "{_view_name(table)}"')
+    selection = json.loads(table["settings"] or "{}").get("selection", {})
+    every = query(connection, f'from "{_view_name(table)}"')
+    cells = [cell for cell in every if is_selected(cell, selection)]
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
     if not own:
         known = dict.fromkeys(cell[key] for key in names for cell in cells if cell.get(key))
         raise InputError(unknown_name_message(row, known, "--row"))
+    return own
+
+
+def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
+    """The row's numbers as the table prints them, one line each, and the query that has them."""
+    lines, section = list[str](), None
+    for cell in cells:
+        number = cell.get("text") or display.number_with_error(
+            cell.get("value"), cell.get("error"), cell["decimals"]
+        )
+        if not number:
+            continue
+        if section != (section := (cell["section"], cell["row_label"])):
+            lines.append(f"{cell['row_label']}, {cell['section']}")
+        unit = f" {cell['unit']}" if cell.get("unit") and not cell.get("text") else ""
+        runs = ""
+        if unit and cell.get("runs"):
+            runs = f", over {output_formats.count_of(len(cell['runs']), 'run')}"
+        lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
+    pike = program_command("pike")
+    return [*lines, f"`{pike} query 'from {view}'` has the numbers; the row was made from:"]
+
+
+def _inputs_of_row(
+    connection: duckdb.DuckDBPyConnection, table: Row, own: list[Row], row: str
+) -> list[str]:
+    """What of a table's inputs is of the runs that a row's cells show.
+
+    Raises:
+        InputError: the row is of no run.
+    """
     # Cells without a list of runs are of all that their method has.
     methods = {
         tuple(cell.get(key) for key in ("scenario", "model", "method"))
@@ -140,7 +193,9 @@ def _inputs_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) 
             runs.add(one["run"])
     inputs = [one for one in table["inputs"] if one.partition("/")[2] in runs]
     if not inputs:
-        raise InputError(f"--row: no run of this database stands behind {row!r} of {artifact}")
+        raise InputError(
+            f"--row: no run of this database stands behind {row!r} of {table['artifact']}"
+        )
     return inputs
 
 

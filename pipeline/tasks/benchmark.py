@@ -19,7 +19,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
 from pipeline.runtime.programs import program_command
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 from pipeline.tasks.task import (
     CURATED_SPLIT,
     Formulation,
@@ -127,7 +127,7 @@ def load_benchmark(folder: Path, spec: TaskSpec) -> Benchmark:
         InputError: the task is unknown, not fetched, damaged, of another schema or without labels;
             or there are too few demonstrations.
     """
-    task = data_sets.find_task(spec.task)
+    task = task_definitions.find_task(spec.task)
     split, known = spec.split or task.split, (task.split, *task.further_splits)
     if split not in known:
         told = ", ".join(known)

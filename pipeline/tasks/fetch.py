@@ -16,7 +16,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, environment, made_from, ownership, record_files
-from pipeline.tasks import benchmark, data_sets
+from pipeline.tasks import benchmark, task_definitions
 from pipeline.tasks.benchmark import DEMONSTRATIONS
 from pipeline.tasks.task import CURATED_SPLIT, Record, Row, Task
 
@@ -41,7 +41,7 @@ def fetch_tasks(
         InputError: an unknown task, no connection, a checksum that is not the known one, or a
             file of another schema.
     """
-    tasks = [data_sets.find_task(name) for name in names]
+    tasks = [task_definitions.find_task(name) for name in names]
     if len(tasks) > 1 and (revision or given_files):
         raise InputError("--revision and --from are for one task at a time: name only one")
     if revision and not re.fullmatch("[0-9a-f]{40}", revision):

@@ -11,6 +11,7 @@ import re
 import sys
 import xml.etree.ElementTree as ET
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -224,6 +225,11 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     same = [points(tmp_path / side / run, [1, 0] * 20) for side in "ab" for run in "123"]
     code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
     assert (code, out.count("have the same score on every item")) == (0, 5)
+    assert " equal here\n" in out
+    few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
+    code, out, _ = said("compare", "--a", few[0], "--b", few[1])
+    assert " equal here\n" in out
+    assert "on other items, no verdict: 10 documents, worth only 10.0 of equal size" in out
 
 
 def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):
@@ -747,6 +753,11 @@ MISTAKES = [
     (("bad.csv", "--models", "x", "y", "--higher"), "row 2: score 'none' is no number"),
     (("tokens.csv", "--models", "x", "y", "--lower"), "scores by token of different tokenizers"),
     (("readme.txt", "--models", "x", "y"), "nothing that can be read"),
+    # Of results of this project: the database, or the folder that holds it.
+    (("own/pike.duckdb", "--models", "mine", "pike"), "mine is not enough: type s/m/mine\n"),
+    (("own", "--models", "pike", "mine"), "pike is not enough: type one of s/m/pike, t/m/pike\n"),
+    (("own", "--models", "s/m/mine", "s/m/pik"), "'s/m/pik' is unknown: did you mean 's/m/pike'?"),
+    (("own/pike.duckdb", "own"), "no name is not enough: type one of s/m/mine, s/m/pike, t/m/pike"),
 ]
 
 
@@ -759,6 +770,14 @@ def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected
     table(tmp_path / "tokens.csv", [("x", 0, 1, 4), ("y", 0, 1, 5)], "model,item,score,weight")
     table(tmp_path / "huge.csv", [("x", 0, 1e300), ("y", 0, 1)])
     (tmp_path / "readme.txt").write_text("hello")
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "experiment.json").write_text("{}")
+    with duckdb.connect(str(tmp_path / "own" / "pike.duckdb")) as connection:
+        connection.execute(
+            "create table documents as select unnest(['s/m/mine/seed0', 's/m/pike/seed0', "
+            "'t/m/pike/seed0']) as run, 1 as step, 'd' as domain, 'x' as document, 2.0 as nll, "
+            "1 as tokens"
+        )
     points(tmp_path / "run", [1, 0] * 20)
     points(tmp_path / "run2", [1, 0] * 20)
     (tmp_path / "run" / "results_1.json").write_text("{}")

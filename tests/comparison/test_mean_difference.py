@@ -148,8 +148,9 @@ HALF_ALIKE = np.exp(np.r_[np.zeros(60), np.linspace(0, 2.452, 60)])
         (np.ones(40) / 40, 40),
         (np.repeat([1, 4], 30) / 150, 150**2 / (30 + 30 * 16)),
         # exp(1.5)^2 / 0.08^2 = 3138 are asked of a spread of 1, (0.8 exp(0.96))^2 / 0.08^2 = 682 of
-        # 0.8, and 39.6 of 0.4.
-        (spread_out(100, 1.0), 20 * 100 / 3138),
+        # 0.8, and 39.6 of 0.4. One is one, however many are asked.
+        (spread_out(200, 1.0), 20 * 200 / 3138),
+        (spread_out(100, 1.0), 1),
         (spread_out(600, 0.8), 20 * 600 / 682),
         (spread_out(750, 0.8), 20 * 750 / 682),
         (spread_out(50, 0.4), 20 * 50 / 39.6),

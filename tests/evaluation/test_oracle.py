@@ -23,7 +23,7 @@ from pipeline.evaluation import answers
 from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model.transformer import initial_model
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 from pipeline.tasks.benchmark import load_benchmark
 
 pytest.importorskip("lm_eval")
@@ -138,7 +138,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     model = initial_model(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
         load_benchmark(benchmarks, ask(task, shots, formulation))
-        for task in data_sets.TASKS
+        for task in task_definitions.TASKS
         for shots in (0, 7)
         for formulation in ("cf", "mcf", "hyb")
     ]

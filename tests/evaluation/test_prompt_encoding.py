@@ -6,7 +6,7 @@ import sentencepiece
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.task import join_prompt
 
@@ -24,7 +24,7 @@ def test_context_and_candidate_are_the_whole_text(
 ):
     """English, German and Hindi: the cut is a boundary of tokens, and nothing is lost at it."""
     tokenizer = tokenizers[name]
-    for task in data_sets.TASKS:
+    for task in task_definitions.TASKS:
         benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LONG)
         texts = [

@@ -16,7 +16,7 @@ from pike_mixing.finders import commands, saved
 from pike_mixing.finders.design import (
     MixtureDistribution,
     propose_mixtures,
-    smallest_visible_difference,
+    smallest_visible_loss_difference,
 )
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -68,9 +68,9 @@ def test_what_runs_show_by_hand():
     # Optima (1, 0) and (0, 1), each trained 4 times with noise 0.1: a coefficient's standard error
     # is 0.1 / 2; of (s_1 - s_2) / 2 it is 0.1 / 2 / sqrt 2.
     trained = np.repeat(np.eye(2), 4, axis=0)
-    shown = smallest_visible_difference(np.eye(2), trained, 0.1)
+    shown = smallest_visible_loss_difference(np.eye(2), trained, 0.1)
     assert shown == pytest.approx(1.96 * 0.05 / 2**0.5, rel=1e-3)
-    assert smallest_visible_difference(
+    assert smallest_visible_loss_difference(
         np.eye(2), np.concatenate([trained] * 4), 0.1
     ) == pytest.approx(shown / 2, rel=1e-3)
 
@@ -127,6 +127,8 @@ def test_designs_that_cannot_be_made_are_refused(said):
         (["--phases", "0.8", "0.2"], "--phases: a design is of one mixture"),
     ):
         assert told in said(*command, *options, code=2)
+    told = "--domains takes every word behind it, 's.csv' too: type the table first"
+    assert told in said(*command, "s.csv", code=2)
     assert "--domains: a b a: name each domain once" in said(*command, "a", code=2)
     with pytest.raises(InputError, match="2001 mixtures cannot be chosen among 2000 candidates"):
         propose_mixtures("d-optimal", 2001, FREE, NOTHING)
@@ -192,6 +194,13 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
     asked = Namespace(predictor=saved_to, mixture=[f"{DOMAINS[0]}=1"], format="text")
     with contextlib.suppress(InputError):
         assert "predicted loss: " in commands.predicted_loss_text(asked)
+
+
+@pytest.mark.parametrize("phases", [[0], [-1], [1e999], [float("nan")]])
+def test_a_saved_predictor_has_phases_of_positive_length(record, tmp_path, phases):
+    (tmp_path / "law.json").write_text(json.dumps(record | {"phases": phases}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"is not whole|cannot be read"):
+        saved.load_predictor(tmp_path / "law.json")
 
 
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):

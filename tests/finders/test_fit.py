@@ -224,7 +224,23 @@ def test_a_reader_that_has_enough_is_no_fault():
 def test_the_rules_are_listed_with_their_settings(said):
     assert "    zeta2 (required)\n        Coefficient of the gra" in said("methods")
     assert "    kl = 0.05\n        Price of a nat" in said("methods", "mixing-law")
-    assert "rule: 'pik' is unknown: did you mean 'pike'?" in said("methods", "pik", code=2)
+    unknown = said("methods", "pik", code=2)
+    assert "'pik' is unknown: did you mean 'pike'? (a class of your own is named MODULE" in unknown
+
+
+def test_a_rule_of_ones_own_is_found_in_the_current_folder(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import dataclasses\nfrom pike_mixing.rules.static import Mix\n"
+        "@dataclasses.dataclass(frozen=True)\nclass Mine(Mix):\n    about = 'Of mine.'\n"
+    )
+    # Neither -m nor -c: these put the current folder on the path themselves.
+    script = tmp_path / "bin" / "pike-mixing"
+    script.parent.mkdir()
+    script.write_text("import sys\nfrom pike_mixing.__main__ import main\nsys.exit(main())\n")
+    program = [sys.executable, str(script), "methods", "mine:Mine"]
+    done = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Of mine." in done.stdout
 
 
 @dataclasses.dataclass

@@ -22,6 +22,7 @@ import yaml
 from repository import ROOT
 
 from pike_mixing import Delivered, registry
+from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.formats import FORMATS
@@ -78,10 +79,12 @@ def kept(**fixed):
 
 
 def of_interleave(files):
+    # A text with what a data set has beside its rows.
+    loaded = type("Loaded", (str,), {"info": types.SimpleNamespace(builder_name="json")})
     modules = {
         "IterableDataset": None,
         "interleave_datasets": kept(),
-        "load_dataset": lambda path, split, streaming: path,
+        "load_dataset": lambda path, split, streaming: loaded(path),
     }
     mixed = run_with(files["mixture.py"], datasets=modules, fsspec={})["mixture"]()
     return zip(mixed.given[0], mixed.probabilities, strict=True)
@@ -455,14 +458,16 @@ def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, sa
             ValueError, match=r"code: (no field 'text' but content|'stars' is no text)"
         ):
             wrong(Letters())
-    with pytest.raises(ValueError, match="tickets: its text has fewer than 99999 tokens"):
+    with pytest.raises(
+        ValueError, match=r"4,000 documents .* have 40,000 tokens, fewer than the 99,999"
+    ):
         list(space["mixture"](Letters(), length=99_999).take(9))
     monkeypatch.setattr(Letters, "eos_token_id", None)
     with pytest.raises(ValueError, match="has no eos_token"):
         space["mixture"](Letters())
 
 
-def by_mixture(path, field, **options):
+def by_mixture(path, field, document="file", **options):
     pytest.importorskip("datasets")
     plan, paths = export.plan_of_shares({"web": 1}, "--mixture"), {"web": str(path)}
     files, _ = export.export("interleave-datasets", plan, paths, fields={"web": field})
@@ -473,7 +478,8 @@ def by_mixture(path, field, **options):
         return {"input_ids": [len(texts) - 1]}
 
     tokenizer.eos_token_id = -1
-    rows = defined(files["mixture.py"])["mixture"](tokenizer, length=2, **options)
+    module = files["mixture.py"].replace('DOCUMENT = "file"', f"DOCUMENT = {document!r}")
+    rows = defined(module)["mixture"](tokenizer, length=2, **options)
     return [texts[row["input_ids"][0]] for row in rows]
 
 
@@ -483,8 +489,8 @@ def by_script(path, field, **options):
     return [*space["documents"](str(path), field, **options)]
 
 
-def by_workflow(path, field):
-    source = LocalSource(files=(str(path),), field=field)
+def by_workflow(path, field, **settings):
+    source = LocalSource(files=(str(path),), field=field, **settings)
     return [document.text for document in source.read(Counter(), [])]
 
 
@@ -582,6 +588,43 @@ def test_a_large_text_file_is_cut_at_white_space(tmp_path, texts_by):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("document", "texts"),
+    [
+        ("file", ["one\n\ntwo\nlines\n \nthree  \n\n", "four"]),
+        ("paragraphs", ["one", "two\nlines", "three  ", "four"]),
+        ("lines", ["one", "two", "lines", "three  ", "four"]),
+        ("7 characters", ["one\n\n", "two\n", "lines\n ", "\nthree ", "four"]),
+    ],
+)
+def test_a_document_of_a_text_file_is_that_of_the_workflow(tmp_path, document, texts):
+    (tmp_path / "a.txt").write_text(texts_of_a := "one\n\ntwo\nlines\n \nthree  \n\n")
+    (tmp_path / "b.txt").write_text("four")
+    path = tmp_path / "*.txt"
+    assert by_mixture(path, "text", document) == texts
+    assert by_workflow(path, "text", documents=document) == texts
+    (tmp_path / "a.txt").write_bytes(texts_of_a.replace("\n", "\r\n").encode())
+    if document != "7 characters":
+        assert by_mixture(path, "text", document) == texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["paragraph", "line", "0 characters", "files", 7])
+def test_other_words_and_folders_of_text_are_refused(tmp_path, said, word, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    (tmp_path / "a.txt").write_text("one\ntwo\n")
+    with pytest.raises(ValueError, match=f"DOCUMENT: {word!r} is unknown: write .*paragraphs"):
+        by_mixture(tmp_path / "a.txt", "text", word)
+    words = ["interleave-datasets", "--mixture", "web=1", "--path", f"web={tmp_path}/"]
+    assert f"name the files: 'web={tmp_path}/*.txt'" in said("export", *words, code=2)
+    (tmp_path / "a.txt").rename(tmp_path / "a.text")
+    module = said("export", *words)
+    (tmp_path / "a.text").rename(tmp_path / "a.txt")
+    with pytest.raises(ValueError, match=rf"holds text files: set '{tmp_path}/\*\.txt' in"):
+        defined(module)["mixture"]()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("texts_by", [by_mixture, by_script])
 def test_documents_come_in_order_or_shuffled(tmp_path, texts_by):
     for name in "abcd":
@@ -657,7 +700,31 @@ def main_err(said, trainer, options, out):
     """What a command writes on the standard error, in a process of its own."""
     words = [sys.executable, "-m", "pike_mixing", "export", trainer, *map(str, options)]
     done = subprocess.run([*words, "--out", out], capture_output=True, text=True, check=True)
-    return [line.partition(": ")[2] for line in done.stderr.splitlines()]
+    first, *remarks = done.stderr.splitlines()
+    assert first.startswith(f"{trainer}: shares are of: ")
+    return [line.removeprefix("  ") for line in remarks]
+
+
+def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_path, capsys):
+    (tmp_path / "there.bin").touch()
+    here, away = tmp_path / "there", tmp_path / "away"
+    given = {"a": f"{here}", "b": f"{away}", "c": f"{away}/*.jsonl", "d": "x.jsonl"}
+    given |= {
+        "e": "allenai/c4",
+        "f": "hf://datasets/x/*.jsonl",
+        "g": f"{tmp_path}/*",
+        "h": f"{away}",
+    }
+    words = ["--mixture", *(f"{name}={int(name != 'h')}" for name in given)]
+    words += ["--path", *(f"{name}={path}" for name, path in given.items())]
+    assert main(["export", "interleave-datasets", *words]) == 0
+    first, absent, *_, last = capsys.readouterr().err.splitlines()
+    assert first.startswith("interleave-datasets: shares are of: tokens")
+    assert absent == (
+        "  not on this machine (fine if your trainer's machine has it): "
+        f"b={away}, c={away}/*.jsonl, d=x.jsonl"
+    )
+    assert last.startswith("  next: `from mixture import mixture` in your training script")
 
 
 def test_what_fit_and_advise_write_is_read(said, tmp_path):
@@ -702,6 +769,17 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         (["nemo"], "--mixture: give shares"),
         (["nemo", "--mixture", "web=-1"], "--mixture.web: must not be negative"),
         (["nemo", "--mixture", "web=0"], "--mixture"),
+        ([*MIXTURE, "nemo", "--path", "*=/d"], "'nemo' too: type the trainer first: export nemo"),
+        (["--from", "a.json", "--path", "*=/d", "nemo"], "--path takes every word behind it, 'ne"),
+        (["--from", "a.json"], "no trainer is named: type one behind export: interleave-data"),
+        (["--out", "."], "no trainer is named"),
+        (["nemo", "--mixture", "web=1,code=2"], "separate by spaces: --mixture web=1 code=2"),
+        (
+            ["nemo", "--mixture", "web=1", ",code=2"],
+            "',code=2': separate by spaces, without commas",
+        ),
+        (["nemo", "--mixture", "web=1,", "code=2"], "separate by spaces: --mixture web=1"),
+        (["nemo", *MIXTURE, "--path", "web=/d,code=/e"], "separate by spaces: --path web=/d code="),
         (["axolotl", *MIXTURE, "--path", "*=/d"], "--rows: axolotl has no weights"),
         (["megatron-lm", *MIXTURE, "--path", "*=/my data/*"], "takes ' ' in a path or name"),
         (["ms-swift", *MIXTURE, "--path", "*=/d#1"], "takes '#' in a path or name"),

@@ -8,7 +8,7 @@ from played import insert
 
 from pike_mixing.comparison import sign_flip
 from pipeline.results import accuracy_tests, item_points
-from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.measured_results import MeasuredResults
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
 # with the context.

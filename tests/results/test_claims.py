@@ -9,7 +9,7 @@ from played import documents, evaluated, fresh, insert, play
 
 from pipeline.results import accuracy_tests, claim_tests, database, loss_tests
 from pipeline.results.claim_tests import ClaimCell
-from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.measured_results import MeasuredResults
 
 pytestmark = pytest.mark.slow
 

@@ -47,6 +47,9 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few["effective"] = 8
     told = decisions._remedy_row(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
+    few["effective"] = 1.9
+    told = decisions._remedy_row(few, rows, 1000)["text"]
+    assert told.startswith("more validation documents of the domain with the fewest, for a test")
 
 
 def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
@@ -187,6 +190,13 @@ def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
     assert place["text"][0] == "Keep equal shares (Mix)."
     assert "loss of PiKE is 0.004 nats per token below that of Mix" in place["text"][1]
     assert place["text"][2] == "Less than 0.005 nats is too little to change for."
+    # What `make run` ends with has the reason, and names the user's own rule wherever it stands.
+    config = json.dumps({"methods": {"pike": {"rule": "mine:Rule"}}})
+    empty.execute("update experiment set config = ?", [config])
+    (place,) = decisions.read_decisions(empty)
+    told = decisions.decision_line(place)
+    assert "too little to change for. PiKE (uniform): better (-0.004)." in told
+    assert "It may be different" not in told
 
 
 @pytest.mark.parametrize("differences", [(-0.2,), (-0.2, -0.2001)])

@@ -7,7 +7,7 @@ import pytest
 from played import insert, records
 
 from pipeline.results import loss_tests
-from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.measured_results import MeasuredResults
 
 T = {1: 12.706, 2: 4.303}
 """Quantiles of Student's t by degrees of freedom."""

@@ -258,6 +258,21 @@ def test_a_row_of_the_papers_table_leads_to_its_runs(restored):
     assert "file/runs/installed/nano/pike-high/seed100/manifest.json  [given]" in told
 
 
+def test_both_errors_of_a_number_are_those_of_the_page_that_explains_it(restored):
+    page = (ROOT / "docs/paper-map.md").read_text(encoding="utf-8")
+    (sql,) = re.findall(r'pike query "(select count\(\*\) as seeds.*)"', page)
+    with duckdb.connect(restored / "databases/table-table2.duckdb", read_only=True) as connection:
+        ((seeds, *numbers),) = connection.execute(sql).fetchall()
+    mean, of_seeds, of_questions, both = (f"{number:.1f}" for number in numbers)
+    assert f"{mean} ± {both} %, over {seeds} seeds" in page
+    assert f"The {seeds} seeds alone give ± {of_seeds}:" in page
+    assert f"= {of_questions}." in page
+    assert f"√({of_seeds}² + {of_questions}²) = {both}," in page
+    table = (restored / "tables/table2.md").read_text(encoding="utf-8")
+    assert f"{mean} ± {both}" in re.search(r"^\| PiKE \(uniform\).*", table, re.MULTILINE)[0]
+    assert "over seeds and over the documents or items that all seeds share" in table
+
+
 def test_a_note_stands_only_where_its_sign_does(restored):
     def notes(name):
         text = (restored / f"tables/{name}.md").read_text(encoding="utf-8")

@@ -71,6 +71,19 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
         assert line == f"{first['claim']}: {first['verdict']}{told}"
     assert " ".join(lines[1].split()) in first["statement"]
     assert lines[-1].count("not run") == 1
+    # What the paper's own tables say stands beside ours: here is no run, so it is all there is.
+    assert "contradicted by the paper's own tables: 5" in lines
+    (_, *about) = show_claims(made / "pike.duckdb", claim="prior-weights-zero-shot").splitlines()
+    own = "    The paper's own tables contradict it: -6.33 % of the other, glam, 750M, 0-shot: "
+    assert f"{own}pike-glam-init over pike" in about
+    assert about[-1].startswith("1 ")
+    assert "    s / m: pike over mix" in _claim_lines([first | {"cell": "s / m: pike over mix"}])
+    for given, wrong in (
+        ({"claim": "Pike-over-doremi"}, "'Pike-over-doremi' is unknown: did you mean 'pike-over-d"),
+        ({"database": Path("pike-over-doremi")}, "type `pike claims --claim pike-over-doremi`"),
+    ):
+        with pytest.raises(InputError, match=wrong):
+            show_claims(**{"database": made / "pike.duckdb", **given})
     assert [*_claim_lines([])] == ["This experiment has none of the paper's claims."]
     narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict", "p_holm"]
@@ -147,6 +160,9 @@ def test_a_missing_database_says_how_to_make_it(tmp_path):
     ):
         answer_query("select 1", tmp_path / "pike.duckdb")
     with pytest.raises(InputError, match="is no file: `make run` makes"):
+        answer_query("select 1", tmp_path)
+    (tmp_path / "pike.duckdb").touch()
+    with pytest.raises(InputError, match=r"is a folder: give its database, .*/pike\.duckdb$"):
         answer_query("select 1", tmp_path)
 
 

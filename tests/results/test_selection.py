@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 import subprocess
@@ -234,6 +235,24 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
             ask(database)
 
 
+def test_the_first_line_counts_the_runs_that_served_others(tmp_path, caplog):
+    asked = {"scenarios": ["s"], "models": ["m"], "methods": ["mix", "pike"], "seeds": [1, 2]}
+    path = tmp_path / "pike.duckdb"
+    with fresh(path=path) as connection:
+        insert(
+            connection, "experiment", name="e", baseline="mix", config=json.dumps({"runs": [asked]})
+        )
+        for method, seed in (("mix", 1), ("pike", 1), ("pike", 2), ("pike", 100), ("proxy", 1)):
+            names = {"scenario": "s", "model": "m", "method": method, "seed": seed}
+            insert(connection, "runs", run=f"s/m/{method}/seed{seed}", **names)
+    caplog.set_level("INFO")
+    answer_query("select 1", path)
+    end = "experiment e, 5 runs, of which 2 chose settings or weights for the others\n"
+    assert f"Answer from {path}, {end}" in caplog.text
+    with pytest.raises(InputError, match=rf"is a folder: did you mean {path}\?$"):
+        answer_query("select 1", tmp_path)
+
+
 def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     part = Path("restored/databases/table-table2.duckdb")
@@ -244,15 +263,13 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
         Path("restored/databases/table-table2.manifest.json"),
         {"stage": "database", "inputs": {"../../recorded/manifest.json": "0"}, "files": {}},
     )
-    whole = "restored/pike.duckdb (`pike restore recorded --out restored`)"
+    whole = "restored/pike.duckdb, once `pike restore recorded --out restored` has built it"
     caplog.set_level("INFO")
     monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: [])
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [])
     show_claims(None)
-    assert f"Answer from {part}, experiment e, 0 of its runs; all of them are in {whole}" in (
-        caplog.text
-    )
+    assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
     assert f"are `not run` here: for all claims, ask {whole}" in caplog.text
     Path("restored/pike.duckdb").touch()
     caplog.clear()

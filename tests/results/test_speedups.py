@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from pipeline.results import speedups
-from pipeline.results.inputs_of_tests import TaskCurve
 from pipeline.results.item_points import CheckpointKey
+from pipeline.results.measured_results import TaskCurve
 
 
 def test_straight_lines_between_checkpoints():

@@ -14,7 +14,7 @@ from repository import ROOT
 from pike_mixing.comparison import document_sizes
 from pike_mixing.errors import InputError
 from pipeline.results import loss_tests, selection, views
-from pipeline.results.inputs_of_tests import MeasuredResults
+from pipeline.results.measured_results import MeasuredResults
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 """Error of two documents of 10 and 30 tokens with residuals of 7.5."""

@@ -4,6 +4,7 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
+from pipeline.results.query import answer_query
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -58,7 +59,16 @@ def test_programs_get_each_artifact_of_the_chain_once(made):
 def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
     database = made / "pike.duckdb"
     lines = explain_artifact("table/perplexity", database, row="pike").splitlines()
-    assert lines[0] == "table/perplexity, row pike  [table]"
+    head = lines.index("table/perplexity, row pike  [table]")
+    cells = json.loads(
+        answer_query("from table_perplexity where method = 'pike' order by all", database, "json")
+    )
+    # Each number as the table prints it, and the query that has them, stand above the chain.
+    for cell in cells:
+        if cell["unit"] == "ppl":
+            number = f"{cell['value']:.{cell['decimals']}f} ± {cell['error']:.{cell['decimals']}f}"
+            assert f"    {cell['column_label']}: {number} ppl" in "\n".join(lines[:head])
+    assert lines[head - 1].startswith("`pike query 'from table_perplexity'` has the numbers")
     runs = [
         f"{scenario}/tiny/pike/seed{seed}"
         for scenario in ("real", "languages")
@@ -79,11 +89,13 @@ def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
     ("artifact", "row", "message"),
     [
         ("table/perplexity", "pik", "--row: 'pik' is unknown: did you mean 'pike'"),
+        ("claim/mix-over-others", None, "is a claim, .*`pike claims --claim mix-over-others`"),
+        ("mix-over-others", None, "is a claim, .*`pike claims --claim mix-over-others`"),
         ("table/perplexity", "uniform guess", "no run of this database stands behind 'uniform"),
         ("figure/losses", "pike", "--row is for a table, and figure/losses is a figure"),
     ],
 )
-def test_a_row_that_leads_to_no_run_is_named(made, artifact, row, message):
+def test_what_leads_to_no_run_is_named(made, artifact, row, message):
     with pytest.raises(InputError, match=message):
         explain_artifact(artifact, made / "pike.duckdb", row=row)
 

@@ -1,12 +1,14 @@
 import dataclasses
 import importlib
 import json
+import re
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import pike_mixing
-from pike_mixing import METHODS, RULES, Method, finders, make, provenance, registry
+from pike_mixing import METHODS, RULES, Method, Signals, finders, make, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
 from pike_mixing.rules.static import Mix
@@ -82,3 +84,33 @@ def test_a_setting_with_the_name_of_a_hook_is_refused():
     fields = {"__annotations__": {"weights": dict[str, float]}}
     with pytest.raises(InputError, match=r"Mine\.weights: that is a hook of Method"):
         type("Mine", (Method,), fields)
+
+
+@dataclasses.dataclass(frozen=True)
+class Given(Method):
+    """A rule that gives these weights."""
+
+    given: ClassVar[tuple[float, ...]] = ()
+
+    def init(self, domains, seed):
+        return {"weights_K": np.full(2, 0.5)}
+
+    def observe(self, state, signals):
+        return {"weights_K": np.array(self.given)}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ((0.6, 0.7), "sum to 1: the rule's weights sum to 1.3: have it divide them by their sum"),
+        ((0.6, 0.40001), "the rule's weights sum to 1.00001: have it"),
+        ((np.nan, 1), "sum to 1: if the rule is yours, it divides by 0 or subtracts too much; els"),
+        ((-0.5, 1.5), "sum to 1: if the rule is yours, it divides by 0 or subtracts too much; els"),
+        ((1,), "Given.observe, step 0: the next weights: the shape is (1,), but there are 2 doma"),
+    ],
+)
+def test_wrong_weights_of_a_rule_are_not_blamed_on_the_training(monkeypatch, given, told):
+    monkeypatch.setattr(Given, "given", given)
+    rule = Given()
+    with pytest.raises(InputError, match=re.escape(told)):
+        rule.observe(rule.init(("a", "b"), 0), Signals(step=0, batch_rows=2))

@@ -12,7 +12,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline import __main__
 from pipeline.runtime import atomic_files
-from pipeline.tasks import data_sets, fetch
+from pipeline.tasks import fetch, task_definitions
 
 STANDINS = Path(__file__).parent / "standins"
 PIQA = STANDINS / "piqa"
@@ -41,7 +41,7 @@ def cache(tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
 
     def fill(name, revision=None):
-        task = data_sets.TASKS[name]
+        task = task_definitions.TASKS[name]
         folder = tmp_path / "cache" / f"datasets--{task.repository.replace('/', '--')}"
         for split, file in task.files.items():
             path = folder / "snapshots" / (revision or task.revision) / file.path
@@ -62,7 +62,7 @@ def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path, standin):
     assert {path.name for path in place.iterdir()} == names
     assert records(place / "validation.jsonl") == records(PIQA / "validation.jsonl")
     kept = records(place / "demonstrations.jsonl")
-    assert [record["goal"] for record in kept] == list(data_sets.PIQA.curated)
+    assert [record["goal"] for record in kept] == list(task_definitions.PIQA.curated)
     manifest = atomic_files.read_json(place / "manifest.json")
     facts = {"task": "piqa", "dataset": "baber/piqa", "revision": OTHER}
     facts["rows"] = {"validation": 12, "demonstrations": 7}
@@ -101,7 +101,7 @@ def test_the_hubs_cache_serves_without_a_connection(tmp_path, cache):
     cache("hellaswag_de")
     fetch.fetch_tasks(["hellaswag_de"], out=tmp_path, revision=None, given_files=[])
     manifest = atomic_files.read_json(tmp_path / "hellaswag_de" / "manifest.json")
-    assert manifest["revision"] == data_sets.TASKS["hellaswag_de"].revision
+    assert manifest["revision"] == task_definitions.TASKS["hellaswag_de"].revision
 
 
 def test_without_a_connection_the_message_says_what_to_do(tmp_path, cache):

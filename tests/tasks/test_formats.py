@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.task import Prompt, Row, join_prompt, make_demonstration, make_prompt
 
@@ -28,7 +28,7 @@ DISHES = Row(
 )
 
 
-ARC, QUESTIONED = data_sets.ARC_EASY.style, "Question: What does a thermometer measure?"
+ARC, QUESTIONED = task_definitions.ARC_EASY.style, "Question: What does a thermometer measure?"
 SHOWN = " A. mass\n B. temperature\n C. length"
 CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats."
 
@@ -47,7 +47,7 @@ CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, ea
         (
             *(
                 QUESTION,
-                data_sets.PIQA.style,
+                task_definitions.PIQA.style,
                 "cf",
                 "Goal: What does a thermometer measure?\nAnswer:",
             ),
@@ -56,12 +56,18 @@ CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, ea
         # HellaSwag goes on with the text, and asks only when options are shown.
         (
             DISHES,
-            data_sets.HELLASWAG_STYLE,
+            task_definitions.HELLASWAG_STYLE,
             "cf",
             WASHING,
             (" scrubs a plate.", " , laughing, eats."),
         ),
-        (DISHES, data_sets.HELLASWAG_STYLE, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", (" A", " B")),
+        (
+            DISHES,
+            task_definitions.HELLASWAG_STYLE,
+            "mcf",
+            f"{WASHING}\n{CHOOSE}\nAnswer:",
+            (" A", " B"),
+        ),
     ],
 )
 def test_prompts_by_hand(row, style, formulation, context, candidates):
@@ -81,7 +87,7 @@ def test_demonstrations_are_solved_and_two_line_breaks_apart():
 
 @pytest.mark.parametrize("shots", [0, 7])
 @pytest.mark.parametrize("formulation", ["cf", "mcf", "hyb"])
-@pytest.mark.parametrize("task", data_sets.TASKS)
+@pytest.mark.parametrize("task", task_definitions.TASKS)
 def test_no_prompt_changes_unnoticed(benchmarks, asked, task, formulation, shots):
     found = load_benchmark(benchmarks, asked(task, shots, formulation)).sha256()
     assert found == json.loads(GOLDEN.read_text())[f"{task}, {formulation}, {shots}-shot"]

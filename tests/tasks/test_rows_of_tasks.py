@@ -5,7 +5,7 @@ import re
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.tasks import data_sets
+from pipeline.tasks import task_definitions
 
 SHOES = "[header] How to dry shoes [title] Stuff them with paper. [step] Take old newspaper."
 
@@ -34,24 +34,24 @@ def caption(**values):
 
 
 def test_a_digit_is_a_label_and_no_position():
-    row = data_sets.lettered_options_row(arc(), "validation:0")
+    row = task_definitions.lettered_options_row(arc(), "validation:0")
     assert (row.id, row.query, row.options) == ("a1", "What freezes?", ("sand", "water", "wood"))
     assert row.gold == 1
     letters = {"text": ["a", "b", "c", "d", "e"], "label": ["A", "B", "C", "D", "E"]}
-    assert data_sets.lettered_options_row(arc(choices=letters, answerKey="E"), "").gold == 4
+    assert task_definitions.lettered_options_row(arc(choices=letters, answerKey="E"), "").gold == 4
     # Labels in another order than the alphabet's.
     turned = {"text": ["a", "b"], "label": ["B", "A"]}
-    assert data_sets.lettered_options_row(arc(choices=turned, answerKey="A"), "").gold == 1
+    assert task_definitions.lettered_options_row(arc(choices=turned, answerKey="A"), "").gold == 1
 
 
 def test_questions_about_one_concept_are_one_cluster():
-    row = data_sets.CSQA.row(arc(question_concept="ice"), "validation:0")
+    row = task_definitions.CSQA.row(arc(question_concept="ice"), "validation:0")
     assert (row.cluster, row.key) == ("ice", "a1")
 
 
 def test_ways_to_one_goal_are_one_cluster():
     rows = [
-        data_sets.piqa_row(
+        task_definitions.piqa_row(
             {"goal": "Dry it", "sol1": a, "sol2": b, "label": gold}, f"validation:{n}"
         )
         for n, (a, b, gold) in enumerate([("sun", "sea", 0), ("cow", "wind", 1)])
@@ -62,7 +62,7 @@ def test_ways_to_one_goal_are_one_cluster():
 
 
 def test_hellaswag_is_put_together_as_the_harnesses_do():
-    row = data_sets.hellaswag_row(caption(), "validation:7")
+    row = task_definitions.hellaswag_row(caption(), "validation:7")
     # The capital letter of "Check" is lost: `capitalize` makes the rest lower case.
     assert row.query == "Chess: A girl looks at the board. She says check and"
     assert row.options == ("melts.", ", smiling, moves.", "'s queen wins.", "sleeps.")
@@ -83,20 +83,20 @@ def test_hellaswag_is_put_together_as_the_harnesses_do():
     ],
 )
 def test_marks_of_layout_go_the_way_of_olmes(text, expected):
-    assert data_sets.clean_hellaswag(text) == expected
+    assert task_definitions.clean_hellaswag(text) == expected
 
 
 @pytest.mark.parametrize("label", ["2", " 2", 2])
 def test_a_label_may_be_a_text_or_a_number(label):
-    assert data_sets.hellaswag_row(caption(label=label), "").gold == 2
+    assert task_definitions.hellaswag_row(caption(label=label), "").gold == 2
 
 
 def test_a_pair_of_translations_gives_the_language_asked_for():
     endings = [{"hi": text, "en": "x"} for text in ("क", "ख", "ग", "घ")]
-    row = data_sets.translated_hellaswag_task("hi").row(caption(endings=endings), "val:0")
+    row = task_definitions.translated_hellaswag_task("hi").row(caption(endings=endings), "val:0")
     assert row.options == ("क", "ख", "ग", "घ")
     with pytest.raises(InputError, match=r"val:0: 'endings\[0\]' is None"):
-        data_sets.translated_hellaswag_task("de").row(caption(endings=endings), "val:0")
+        task_definitions.translated_hellaswag_task("de").row(caption(endings=endings), "val:0")
 
 
 TWICE = {"text": ["a", "b"], "label": ["A", "A"]}
@@ -107,55 +107,59 @@ BLANK = {"text": ["a", " "], "label": ["A", "B"]}
     ("row", "record", "message"),
     [
         (
-            data_sets.lettered_options_row,
+            task_definitions.lettered_options_row,
             {"question": "?"},
             "v:3: no field 'choices' (fields: 'question')",
         ),
         (
-            data_sets.lettered_options_row,
+            task_definitions.lettered_options_row,
             arc(answerKey="B"),
             "v:3: answer 'B' is none of the labels 1, 2, 3",
         ),
         (
-            data_sets.lettered_options_row,
+            task_definitions.lettered_options_row,
             arc(answerKey=""),
             "v:3: 'answerKey' is hidden: this split has no labels",
         ),
         (
-            data_sets.lettered_options_row,
+            task_definitions.lettered_options_row,
             arc(choices=["a", "b"]),
             "v:3: 'choices' is ['a', 'b'], not labels",
         ),
-        (data_sets.lettered_options_row, arc(question="  "), "v:3: 'question' is blank"),
+        (task_definitions.lettered_options_row, arc(question="  "), "v:3: 'question' is blank"),
         (
-            data_sets.lettered_options_row,
+            task_definitions.lettered_options_row,
             arc(choices=TWICE),
             "v:3: labels A, A do not name 2 options",
         ),
-        (data_sets.lettered_options_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
+        (task_definitions.lettered_options_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
         (
-            data_sets.hellaswag_row,
+            task_definitions.hellaswag_row,
             caption(label="4"),
             "v:3: 'label' is '4', but there are options 0 to 3",
         ),
-        (data_sets.hellaswag_row, caption(label=True), "v:3: 'label' is True, but"),
-        (data_sets.hellaswag_row, caption(label=""), "v:3: 'label' is hidden"),
+        (task_definitions.hellaswag_row, caption(label=True), "v:3: 'label' is True, but"),
+        (task_definitions.hellaswag_row, caption(label=""), "v:3: 'label' is hidden"),
         (
-            data_sets.hellaswag_row,
+            task_definitions.hellaswag_row,
             caption(endings=["a"]),
             "v:3: 'endings' is ['a'], not a list of options",
         ),
-        (data_sets.hellaswag_row, caption(endings=["a", "b"]), "v:3: 'endings' are 2"),
+        (task_definitions.hellaswag_row, caption(endings=["a", "b"]), "v:3: 'endings' are 2"),
         (
-            data_sets.hellaswag_row,
+            task_definitions.hellaswag_row,
             caption(endings=["a", "[x]", "c", "d"]),
             "v:3: 'endings' are 4, or blank",
         ),
-        (data_sets.hellaswag_row, caption(ind="4"), "v:3: 'ind' is '4', not a whole number"),
-        (data_sets.hellaswag_row, caption(ctx_a=3), "v:3: 'ctx_a' is 3, not a text"),
-        (data_sets.piqa_row, {"goal": "g", "sol1": "a", "sol2": "b", "label": 2}, "options 0 to 1"),
+        (task_definitions.hellaswag_row, caption(ind="4"), "v:3: 'ind' is '4', not a whole number"),
+        (task_definitions.hellaswag_row, caption(ctx_a=3), "v:3: 'ctx_a' is 3, not a text"),
         (
-            data_sets.piqa_row,
+            task_definitions.piqa_row,
+            {"goal": "g", "sol1": "a", "sol2": "b", "label": 2},
+            "options 0 to 1",
+        ),
+        (
+            task_definitions.piqa_row,
             {"goal": "g", "sol1": "a", "sol2": "b", "label": -1},
             "'label' is hidden",
         ),
@@ -168,8 +172,8 @@ def test_a_wrong_record_is_named(row, record, message):
 
 def test_every_task_is_pinned_and_can_be_asked():
     translated = ["hellaswag_en", "hellaswag_hi", "hellaswag_de"]
-    assert list(data_sets.TASKS) == ["arc_easy", "csqa", "hellaswag", "piqa", *translated]
-    for name, task in data_sets.TASKS.items():
+    assert list(task_definitions.TASKS) == ["arc_easy", "csqa", "hellaswag", "piqa", *translated]
+    for name, task in task_definitions.TASKS.items():
         assert task.name == name
         assert re.fullmatch("[0-9a-f]{40}", task.revision)
         assert {task.split, *task.further_splits} <= set(task.files)
@@ -177,7 +181,7 @@ def test_every_task_is_pinned_and_can_be_asked():
 
 
 def test_further_languages_need_no_code():
-    task = data_sets.find_task("hellaswag_sv")
+    task = task_definitions.find_task("hellaswag_sv")
     assert task.language == "sv"
     assert task.files["val"].path == "data/sv/val.jsonl"
     assert "NON-COMMERCIAL" in task.notice
@@ -185,4 +189,4 @@ def test_further_languages_need_no_code():
 
 def test_an_unknown_task_is_named_with_the_nearest():
     with pytest.raises(InputError, match="'arc-easy' is unknown: did you mean 'arc_easy'"):
-        data_sets.find_task("arc-easy")
+        task_definitions.find_task("arc-easy")

@@ -1,7 +1,7 @@
 -- Table 1 of the paper: three languages, the large model. Perplexity on held-out text, lower is better, and
--- accuracy in percent, higher is better; means over seeds, ± half of the 95% interval (with one seed: over
--- documents or items alone). A mean over languages or tasks is arithmetic. "X as Y" is ours in the place of
--- the paper's Y.
+-- accuracy in percent, higher is better; means over seeds, ± half of the 95% interval, over seeds and over the
+-- documents or items that all seeds share (one seed: over these alone). A mean over languages or tasks is
+-- arithmetic. "X as Y" is ours in the place of the paper's Y.
 select * exclude (paper_table, block, size_position, section_position)
 from paper_cells
 where paper_table = 'table1'

@@ -1,7 +1,7 @@
 -- Table 12 of the paper: how often PiKE's statistics are estimated before each update: once, or as the mean of
--- several estimates.
--- Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± half of the 95% interval.
--- In italics the best: no test. Below in bold what the paper prints so.
+-- several estimates. Accuracy in percent, higher is better, and mean perplexity below; means over seeds, ± half
+-- of the 95% interval, over seeds and over the documents or items that all seeds share. In italics the best: no
+-- test. Below in bold what the paper prints so.
 select * exclude (paper_table)
 from ablation_cells
 where paper_table = 'table12'

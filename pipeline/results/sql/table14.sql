@@ -1,7 +1,7 @@
--- Table 14 of the paper: all runs on GLaM's domains, both sizes of the model. Mean perplexity over the
--- domains, or that of the only one, lower is better, and accuracy in percent, higher is better; means over
--- seeds, ± half of the 95% interval (with one seed: over documents or items alone). "X as Y" is ours in the place
--- of the paper's Y.
+-- Table 14 of the paper: all runs on GLaM's domains, both sizes of the model. Mean perplexity over the domains,
+-- or that of the only one, lower is better, and accuracy in percent, higher is better; means over seeds, ± half
+-- of the 95% interval, over seeds and over the documents or items that all seeds share (one seed: over these
+-- alone). "X as Y" is ours in the place of the paper's Y.
 select * exclude (paper_table, block, size_position, section_position)
 from paper_cells
 where paper_table = 'table14'

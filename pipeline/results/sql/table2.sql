@@ -1,6 +1,7 @@
--- Table 2 of the paper: the six domains of GLaM, the large model. Mean perplexity over the domains, lower
--- is better, and accuracy in percent, higher is better; means over seeds, ± half of the 95% interval (with one
--- seed: over documents or items alone). "X as Y" is ours in the place of the paper's Y.
+-- Table 2 of the paper: the six domains of GLaM, the large model. Mean perplexity over the domains, lower is
+-- better, and accuracy in percent, higher is better; means over seeds, ± half of the 95% interval, over seeds
+-- and over the documents or items that all seeds share (one seed: over these alone). "X as Y" is ours in the
+-- place of the paper's Y.
 select * exclude (paper_table, block, size_position, section_position)
 from paper_cells
 where paper_table = 'table2'
