@@ -49,7 +49,7 @@ endif
 # The targets follow, and --configfile would take them for files. On a cluster, cores of this machine would
 # limit the threads of its jobs: profiles of one machine say themselves that they take all. Files are judged before
 # Snakemake reads them, which runs the code of templates.
-SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner $(CONFIG) && \
+SNAKEMAKE  = $(BIN)/python -m pipeline.planning.planner workflow/profiles/$(PROFILE)/config.yaml $(CONFIG) && \
   PYTHONPATH="$(CURDIR)/workflow/plugins$${PYTHONPATH:+:$$PYTHONPATH}" \
   $(BIN)/snakemake $(SHOWN) --configfile $(CONFIG) --profile workflow/profiles/$(PROFILE) \
   $(if $(filter-out file,$(origin CORES)),--cores $(CORES))

@@ -18,6 +18,7 @@ from pipeline.planning import (
     cross_checks,
     dependencies,
     normal_form,
+    profile,
     schema,
     shorthand,
     stage_settings,
@@ -318,9 +319,13 @@ def packing_processes(source: Settings) -> int:
 
 
 if __name__ == "__main__":
-    # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory.
+    # For `make`, before Snakemake reads the files: aliases that it writes out may take all memory,
+    # and of a profile it takes each name at the margin for an option. The profile comes first.
+    place = "PROFILE"
     try:
-        for name in sys.argv[1:]:
+        profile.refuse_misplaced_resources(sys.argv[1], read_config_file(Path(sys.argv[1])))
+        place = "CONFIG"
+        for name in sys.argv[2:]:
             read_config_file(Path(name))
     except InputError as mistake:
-        sys.exit(f"CONFIG: {mistake}")
+        sys.exit(f"{place}: {mistake}")

@@ -7,7 +7,7 @@ names that are read here, by Snakemake and by the Slurm plugin are held against 
 import dataclasses
 import difflib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,14 @@ CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
 READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
 """Names of plugins that are close to others."""
+DELIVERED = {
+    ("default-resources", "slurm_partition"): "cpu",
+    ("default-resources", "longest"): "1440",
+    ("pretrain", "slurm_partition"): "gpu",
+    ("pretrain", "accelerator"): "h100",
+    ("pretrain", "longest"): "1440",
+}
+"""Values of workflow/profiles/slurm that are to be filled in, by where they stand and name."""
 IMAGE_PYTHON = "/pike/.venv/bin/python"
 """The interpreter in an image of the Containerfile."""
 
@@ -96,6 +104,14 @@ class Profile:
         """Where the limit of a rule's jobs is set."""
         own = self.value(rule, "longest")
         return f"set-resources of {rule}" if own else "default-resources"
+
+    def explain_unfilled(self) -> str | None:
+        """That no line of Slurm's profile has been filled in; None where one has."""
+        own = {"default-resources": self.defaults, **self.chosen}
+        if any(own.get(place, {}).get(n) != value for (place, n), value in DELIVERED.items()):
+            return None
+        lines = ", ".join(f"{n}: {value} ({place})" for (place, n), value in DELIVERED.items())
+        return f"the profile's lines marked FILL IN are as delivered: {lines}: is your cluster so?"
 
 
 def resources_in_image(
@@ -158,6 +174,24 @@ def read_profile(
         {rule: _plain_text(value) for rule, value in threads.items()},
         {name: _plain_text(value) for name, value in defaults.items()},
     )
+
+
+def refuse_misplaced_resources(place: str, values: Iterable[str]) -> None:
+    """Refuses a resource among the options of a profile.
+
+    Args:
+        place: The profile's file.
+        values: Names that begin at its margin: Snakemake takes each for an option.
+
+    Raises:
+        InputError: one is a resource, whose spaces before it are missing.
+    """
+    for name in values:
+        if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, "constraint", "qos"}:
+            raise InputError(
+                f"{place}: {name}: at the margin it is no resource: put two spaces before it, "
+                "below default-resources, or four, below a rule of set-resources"
+            )
 
 
 def _plain_text(value: Any) -> str:

@@ -388,6 +388,7 @@ class WorkflowJobs:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
                 told.append(self.takes.explain_large_node(rule, name))
+                told.append(self._request.profile.explain_unfilled())
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}

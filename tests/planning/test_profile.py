@@ -2,6 +2,8 @@
 
 import itertools
 import re
+import subprocess
+import sys
 
 import documented
 import pytest
@@ -72,6 +74,25 @@ def test_a_device_that_leaves_the_accelerator_idle_is_refused(kind, device):
         profile.read_profile({"evaluate": {"device": device, "accelerator": kind}}, {})
 
 
+def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
+    """Snakemake: `unrecognized arguments: --slurm_account=mine`."""
+    path = tmp_path / "config.yaml"
+
+    def judge(text):
+        path.write_text(text, encoding="utf-8")
+        words = [sys.executable, "-m", "pipeline.planning.planner", path, "config.yaml"]
+        done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
+    assert judge(shipped) == (0, "")
+    for name in ("slurm_account", "qos"):
+        code, told = judge(shipped.replace(f"  # {name}: ", f"{name}: ", 1))
+        assert code == 1
+        assert told.startswith(f"PROFILE: {path}: {name}: at the margin it is no resource: put two")
+    assert judge("a: [1")[1].startswith(f"PROFILE: {path}")
+
+
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
 def test_what_must_be_filled_in_stands_in_one_place(path):
     lines = path.read_text(encoding="utf-8").splitlines()
@@ -86,6 +107,23 @@ def test_what_must_be_filled_in_stands_in_one_place(path):
     assert len({*filled}) == len(filled)
     expected = {"slurm": 6, "gpu": 1}.get(path.parent.name, len(filled))
     assert len(filled) == expected
+
+
+def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
+    shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
+
+    def told(text):
+        values = yaml.safe_load(text)
+        return profile.read_profile(
+            values["set-resources"], values["default-resources"]
+        ).explain_unfilled()
+
+    assert told(shipped).startswith(
+        "the profile's lines marked FILL IN are as delivered: slurm_partition: cpu (default-"
+    )
+    for one, own in (("partition gpu", "partition a100"), ("accelerator h100", "accelerator h200")):
+        assert told(shipped.replace(one, own)) is None
+    assert profile.Profile({}).explain_unfilled() is None
 
 
 def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
