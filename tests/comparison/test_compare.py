@@ -229,7 +229,7 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
     code, out, _ = said("compare", "--a", few[0], "--b", few[1])
     assert " equal here\n" in out
-    assert "on other items, no verdict: 10 documents, worth only 10.0 of equal size" in out
+    assert "on other items, no verdict: 10 documents; a verdict needs 20: take more." in out
 
 
 def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):
