@@ -1,6 +1,7 @@
 """Fitted predictors as JSON files: no pickle, and the same predictions to the last bit."""
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -115,6 +116,8 @@ def _restore_predictor(values: dict[str, Any], place: str) -> SavedPredictor:
     swarm = Swarm(domains, (), tuple(values["losses"]), phases, final)
     if not phases or len(domains) % len(phases):
         raise ValueError(f"phases: {len(domains)} domains in {len(phases)} phases")
+    if not 0 < min(phases) <= max(phases) < math.inf:
+        raise ValueError("phases: each share of the run must be a finite number above 0")
     by_loss = values["held_out_rmse_by_loss"]
     if by_loss is not None:
         by_loss = {loss: float(by_loss[loss]) for loss in swarm.losses}

@@ -196,6 +196,13 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
         assert "predicted loss: " in commands.predicted_loss_text(asked)
 
 
+@pytest.mark.parametrize("phases", [[0], [-1], [1e999], [float("nan")]])
+def test_a_saved_predictor_has_phases_of_positive_length(record, tmp_path, phases):
+    (tmp_path / "law.json").write_text(json.dumps(record | {"phases": phases}), encoding="utf-8")
+    with pytest.raises(InputError, match=r"is not whole|cannot be read"):
+        saved.load_predictor(tmp_path / "law.json")
+
+
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
     path = write(["weight/a", "weight/b", "loss/x", "loss/y"], [[1, 0, 1, 4], [0, 1, 2, 2]])
     saved, command = tmp_path / "p", ["fit", "best", path, "--resamples", "0", "--target", "x"]
