@@ -34,7 +34,9 @@ def rule_class(rule: str) -> type[Any]:
     try:
         result = getattr(importlib.import_module(module), name)
     except (ModuleNotFoundError, AttributeError) as error:
-        raise InputError(f"rule: {rule!r} cannot be imported: {error}") from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module
+        remedy = ": put the folder that holds it on PYTHONPATH" if missing else ""
+        raise InputError(f"rule: {rule!r} cannot be imported: {error}{remedy}") from error
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(
             f"rule: {rule!r} is no dataclass of a method's settings (docs/your-method.md)"

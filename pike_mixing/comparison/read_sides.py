@@ -279,6 +279,11 @@ def _add_path_if_known(
     if place is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
         read_own_results(place, side, scores, model)
         return True
+    if (path / "experiment.json").is_file() and not _is_harness_log(path):
+        raise InputError(
+            f"{path} is a results folder of this project without its pike.duckdb: `make run` makes "
+            "that when all runs are trained"
+        )
     if model is not None and (_is_harness_log(path) or lighteval.find_details_files(path)):
         raise InputError(
             f"{path}: --models names models of a table or a database: of logs give the folders of "

@@ -227,9 +227,12 @@ def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
         name = f"{few.one.task} has " if len(tasks) > 1 else ""
         count = len(few.count_G)
         documents = "documents" if count > 1 else "document"
+        worth = f"{few.effective():.1f}"
+        if worth == f"{count:.1f}":
+            return f"{name}{count} {documents}; a verdict needs {LEAST_DOCUMENTS}: take more"
         return (
-            f"{name}{count} {documents}, worth only {few.effective():.1f} of equal size; a verdict "
-            f"needs {LEAST_DOCUMENTS}: take more, or cut long ones to one maximum length"
+            f"{name}{count} {documents}, worth only {worth} of equal size; a verdict needs "
+            f"{LEAST_DOCUMENTS}: take more, or cut long ones to one maximum length"
         )
     return None
 

@@ -229,7 +229,7 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
     code, out, _ = said("compare", "--a", few[0], "--b", few[1])
     assert " equal here\n" in out
-    assert "on other items, no verdict: 10 documents, worth only 10.0 of equal size" in out
+    assert "on other items, no verdict: 10 documents; a verdict needs 20: take more." in out
 
 
 def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, said):
@@ -754,6 +754,7 @@ MISTAKES = [
     (("tokens.csv", "--models", "x", "y", "--lower"), "scores by token of different tokenizers"),
     (("readme.txt", "--models", "x", "y"), "nothing that can be read"),
     # Of results of this project: the database, or the folder that holds it.
+    (("begun", "--models", "s/m/mine", "s/m/pike"), "begun is a results folder of this project wi"),
     (("own/pike.duckdb", "--models", "mine", "pike"), "mine is not enough: type s/m/mine\n"),
     (("own", "--models", "pike", "mine"), "pike is not enough: type one of s/m/pike, t/m/pike\n"),
     (("own", "--models", "s/m/mine", "s/m/pik"), "'s/m/pik' is unknown: did you mean 's/m/pike'?"),
@@ -771,7 +772,9 @@ def test_mistakes_have_one_sentence(tmp_path, said, monkeypatch, words, expected
     table(tmp_path / "huge.csv", [("x", 0, 1e300), ("y", 0, 1)])
     (tmp_path / "readme.txt").write_text("hello")
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "experiment.json").write_text("{}")
+    (tmp_path / "begun").mkdir()
+    for folder in ("begun", "own"):
+        (tmp_path / folder / "experiment.json").write_text("{}")
     with duckdb.connect(str(tmp_path / "own" / "pike.duckdb")) as connection:
         connection.execute(
             "create table documents as select unnest(['s/m/mine/seed0', 's/m/pike/seed0', "
