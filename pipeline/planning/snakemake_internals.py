@@ -41,9 +41,6 @@ class SnakemakeRequest:
         )
         self.is_local: bool = resources.nodes is None
         """Whether jobs run on this machine."""
-        if not self.is_local and resources.cores == 1 and not _has_cores_option():
-            # A dry run without --cores takes 1: its jobs would show one core, and the time of one.
-            workflow.global_resources["_cores"] = None
 
     def is_job_process(self) -> bool:
         """Whether this process is one that an executor has started for a job."""
@@ -71,10 +68,6 @@ class SnakemakeRequest:
     @property
     def _dag_settings(self) -> Any:
         return self._workflow.dag_settings
-
-
-def _has_cores_option() -> bool:
-    return any(word.startswith(("--cores", "-c")) for word in sys.argv)
 
 
 def lift_rate_limit(workflow: Any) -> None:

@@ -1,4 +1,4 @@
-"""What is used of Snakemake that its documentation does not describe: at most six parts."""
+"""What is used of Snakemake that its documentation does not describe: at most five parts."""
 
 import re
 
@@ -10,7 +10,6 @@ PARTS = {
     "workflow.config_settings": "options apart from files: results record what they were made with",
     "workflow.resource_settings": "devices of a profile: memory and time of all jobs follow",
     "workflow.dag_settings": "what is forced begins anew; --rerun-triggers; a job's own process",
-    "workflow.global_resources": "a dry run of a cluster's jobs shows the cores that they ask for",
     "workflow.scheduler": "a limit on starts costs a third of a core, and has no value for none",
     "plugin.executor": "the Slurm plugin forgets jobs while its controller is away",
 }
@@ -29,11 +28,11 @@ def imported(text):
     return {*found} - {"snakemake.utils", "snakemake_interface_common.exceptions"}
 
 
-def test_six_parts_of_snakemake_are_used_beside_its_documentation_each_with_a_reason():
+def test_five_parts_of_snakemake_are_used_beside_its_documentation_each_with_a_reason():
     text = OWN.read_text(encoding="utf-8")
     used = of_workflow(text) | set(re.findall(r"\bplugin\.executor\b", text))
     assert used == PARTS.keys()
-    assert len(PARTS) <= 6
+    assert len(PARTS) <= 5
     assert re.findall(r"\bsnakemake_interface_\w+(?:\.\w+)+", text) == [
         "snakemake_interface_executor_plugins.registry"
     ]

@@ -61,7 +61,7 @@ def test_on_slurm_a_job_says_where_it_runs_and_when_it_wants_to_know_of_the_end(
     path.write_text(text.replace("  longest: 1440", "  longest: 7"), encoding="utf-8")
     fresh.set({"tables/theory": {}})
     # Without the cores of this machine, which Snakemake takes from profiles beside a Snakefile.
-    found = asked(fresh, "slurm", "--workflow-profile", "none")
+    found = asked(fresh, "slurm", "--workflow-profile", "none", "--cores", "99")
     # All GPUs of a training are on one node, and a dry run shows the cores that a job asks for.
     assert [found["pretrain"][name] for name in ("gpu", "nodes", "threads")] == ["2", "1", "2"]
     assert found["pretrain"]["slurm_extra"] == "--signal=USR1@120"
