@@ -54,7 +54,9 @@ def reads(rule):
 
     def inputs(wildcards):
         name = "/".join(wildcards)
-        return explain(JOBS.job_inputs, rule, name, ancient=ancient, warn=logger.warning)
+        return explain(
+            JOBS.job_inputs, rule, name, ancient=ancient, warn=logger.warning
+        )
 
     return rule_inputs.cache_signature(inputs)
 
