@@ -55,7 +55,9 @@ SHORTAGES = [
 ]
 
 
-@pytest.mark.parametrize(("error", "told"), SHORTAGES, ids=lambda one: getattr(one, "__name__", str(one)[:30]))
+@pytest.mark.parametrize(
+    ("error", "told"), SHORTAGES, ids=lambda one: getattr(one, "__name__", str(one)[:30])
+)
 def test_what_there_is_too_little_of_is_told_and_no_file_is_blamed(
     error, told, tmp_path, monkeypatch, capsys
 ):
