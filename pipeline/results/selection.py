@@ -140,11 +140,9 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         InputError: there is no database, it is not one, or a log of changes lies beside it, which
             DuckDB would add to what is read.
     """
-    if (inside := database / DATABASE).is_file():
-        raise InputError(f"{database} is a folder: give its database, {inside}")
     if not database.is_file():
         if (inside := _database_of_folder(database)).is_file():
-            raise InputError(f"{database} is a folder: did you mean {inside}?")
+            raise InputError(f"{database} is a folder: give its database, {inside}")
         wrong = "is no file" if database.exists() else "does not exist"
         some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
         raise InputError(

@@ -249,7 +249,7 @@ def test_the_first_line_counts_the_runs_that_served_others(tmp_path, caplog):
     answer_query("select 1", path)
     end = "experiment e, 5 runs, of which 2 chose settings or weights for the others\n"
     assert f"Answer from {path}, {end}" in caplog.text
-    with pytest.raises(InputError, match=rf"is a folder: did you mean {path}\?$"):
+    with pytest.raises(InputError, match=rf"is a folder: give its database, {path}$"):
         answer_query("select 1", tmp_path)
 
 

@@ -68,7 +68,7 @@ def spelt(name, before, after):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (spelt("table2", "from paper_cells", "form paper_cells"), r"(?s)sql/table2\.sql: .*LINE 5"),
+        (spelt("table2", "from paper_cells", "form paper_cells"), r"(?s)sql/table2\.sql: .*LINE 6"),
         (spelt("table2", "paper_cells", "paper_cell"), r"(?s)sql/table2\.sql: .*paper_cell"),
         (spelt("paper/paper_cells", "c.scenario,", "c.scene,"), r"paper/paper_cells\.sql: DuckDB"),
         (spelt("verdict_rules", "as 3;", "is 3;"), r"(?s)verdict_rules\.sql: .*near \"is\""),

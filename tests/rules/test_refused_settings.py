@@ -48,7 +48,7 @@ def test_a_setting_beyond_its_limits_and_two_that_do_not_fit_are_told_together()
         registry.build_method("aioli", wrong, "methods.aioli")
     assert str(parsed.value).splitlines() == [f"methods.aioli.{p}" for p in problems]
     # What is of another type cannot be asked.
-    with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is not a whole number$"):
+    with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is not a whole number: write 3$"):
         made("aioli", slot="3", every=205)
 
 
