@@ -181,6 +181,7 @@ def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
         for domain, path in paths.items()
         if path.startswith(("/", "./", "../", "~")) or re.search(TEXT_FILE, path, re.IGNORECASE)
         if "://" not in path and not Path(path).exists()
+        # Path.glob takes no pattern of a whole path.
         if next(glob.iglob(path + "*", recursive=True), None) is None  # noqa: PTH207
     ]
     if not absent:

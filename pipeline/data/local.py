@@ -73,19 +73,24 @@ class LocalSource(LocalSettings):
                 else:
                     del taken[file]
 
-    def _read_file(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
-        """The documents of one file, which nobody may change meanwhile."""
-        reading = formats.SourceFile(
+    def source_file(
+        self, path: Path, name: str, skipped: Counter[str], cut: str
+    ) -> formats.SourceFile:
+        """One of its files as it is to be read; text files are cut as `cut` says."""
+        return formats.SourceFile(
             name=name,
             place=str(path),
             field=self.field,
             invalid_utf8=self.invalid_utf8,
             path=path,
             skipped=skipped,
-            cut=self.documents,
+            cut=cut,
         )
+
+    def _read_file(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
+        """The documents of one file, which nobody may change meanwhile."""
         before = atomic_files.file_stamp(path)
-        yield from formats.read_source_file(reading)
+        yield from formats.read_source_file(self.source_file(path, name, skipped, self.documents))
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 

@@ -7,14 +7,13 @@ import math
 from collections import Counter
 
 from pipeline.data import formats
+from pipeline.data.corpus_settings import SEARCH_SHARE
 from pipeline.data.local import LocalSource
 from pipeline.data.packing import ENOUGH_DOCUMENTS
 from pipeline.data.source_interface import CUT
 
 MOST_FILES = 20
 MOST_CHARACTERS = 2**26
-OF_RESULTS = 0.9
-"""The others of the held-out documents are the search split."""
 
 
 def check_first_documents(source: LocalSource) -> None:
@@ -25,16 +24,8 @@ def check_first_documents(source: LocalSource) -> None:
     """
     listed = source.named_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
-        source_file = formats.SourceFile(
-            name=name,
-            place=str(path),
-            field=source.field,
-            invalid_utf8=source.invalid_utf8,
-            path=path,
-            skipped=Counter(),
-            # A text file may be one document, which is not read whole here.
-            cut="1000 characters",
-        )
+        # A text file may be one document, which is not read whole here.
+        source_file = source.source_file(path, name, Counter(), cut="1000 characters")
         next(formats.read_source_file(source_file), None)
 
 
@@ -75,7 +66,7 @@ def explain_few_documents(source: LocalSource, validation_share: float) -> str |
     """
     held_out, share = source.validation_source(), 1.0
     if held_out is None:
-        held_out, share = source, OF_RESULTS * validation_share
+        held_out, share = source, (1 - SEARCH_SHARE) * validation_share
     count = count_documents_below(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
     if count is None:
         return None

@@ -126,9 +126,9 @@ def few_document_hints(plan: Plan) -> list[str]:
     Raises:
         InputError: files that cannot be read, such as one without the field of the text.
     """
-    told, problems = [], []
+    told, problems, inputs = [], [], rule_inputs.RuleInputs(plan)
     for name in sorted(used_names(plan)["sources"]):
-        given = rule_inputs.RuleInputs(plan).job_inputs("download", name).given
+        given = inputs.job_inputs("download", name).given
         values = plan.section_value("sources", name)
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue

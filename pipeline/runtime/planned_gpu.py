@@ -30,10 +30,8 @@ def warn_of_other_gpu(accelerator: str, device: str) -> None:
     planned = find_accelerator(accelerator, "--accelerator")
     if planned.device == device == "cuda":
         place = devices.pick_device(device)
-        name, memory = (
-            devices.describe_device(place).removeprefix("cuda: "),
-            devices.gpu_memory_bytes(place),
-        )
+        name = devices.describe_device(place).removeprefix("cuda: ")
+        memory = devices.gpu_memory_bytes(place)
         if is_other_gpu(planned, name, memory):
             log.warning(
                 "planned for accelerator: %s, and this GPU is %s with %.0f GiB: its memory and the "

@@ -138,8 +138,6 @@ class LogHandler(LogHandlerBase):
             if event == LogEvent.JOB_ERROR:
                 self._jobs.stop(record.jobid, ended=False)
             self._print_message(record, event)
-            if self.format(record).startswith(AT_INTERRUPT):
-                self._is_interrupted = True
 
     def close(self) -> None:
         """Takes the bars away, and says what was done; Snakemake calls it more than once."""
@@ -162,6 +160,8 @@ class LogHandler(LogHandlerBase):
         if text.strip() and not known and not ended:
             style = {logging.WARNING: "yellow", logging.ERROR: "red"}.get(record.levelno, "")
             self._print(text, style)
+        if text.startswith(AT_INTERRUPT):
+            self._is_interrupted = True
 
     def _print(self, text: str, style: str = "") -> None:
         self._console.print(Text(text, style=style), soft_wrap=True)
