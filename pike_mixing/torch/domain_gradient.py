@@ -31,17 +31,9 @@ def domain_gradient(
 ) -> tuple[list[Tensor], Tensor]:
     """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
-    What lies in the parameters' gradients stays as it is.
-
-    Args:
-        model: The target's, without its DistributedDataParallel.
-        target: The model at the current weights.
-        rows: The domain's rows.
-        with_variance: Whether the variance is wanted.
-
-    Returns:
-        One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
-        the device. The variance is NaN where it is not wanted, or of a single micro-batch.
+    One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
+    the device. The variance is NaN where it is not wanted, or of a single micro-batch. `model` is
+    the target's without its DistributedDataParallel; the parameters' gradients stay as they are.
     """
     R, n, passes = rows.rows, rows.passes, target.passes
     number = passes.device_number
@@ -73,20 +65,7 @@ def domain_gradient(
 
 
 def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tensor) -> Tensor:
-    """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
-
-    Args:
-        model: The target's, without its DistributedDataParallel.
-        target: The model at the current weights.
-        batch: The B rows.
-        weight_B: Weight of each row's loss.
-
-    Returns:
-        The losses (B), without a graph.
-
-    Raises:
-        InputError: the loss does not lead to the parameters.
-    """
+    """Adds the gradient of B rows' weighted losses to the parameters'; the losses, no graph."""
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
     with target.passes.timed("forward"):
         weighted, loss_B = target.passes.weighted_sum_and_losses(model, batch, scaled_B)

@@ -43,12 +43,9 @@ class RowSource(Protocol):
     """Seed of the method's draws."""
 
     def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
-        """The next rows of each domain for a purpose.
+        """The `count_K` rows of each domain that follow the first `positions_K`.
 
-        Args:
-            purpose: "train", "statistics" or "comparison": each has an order of its own.
-            positions_K: Rows of each domain that were given before.
-            count_K: Rows of each domain.
+        Each purpose has an order of its own: "train", "statistics" or "comparison".
         """
 
 
@@ -70,14 +67,7 @@ class Engine:
         gradient: StepGradient,
         rounding: Rounding = "largest-remainder",
     ) -> None:
-        """Begins before step 0.
-
-        Args:
-            method: A rule with settings, after `for_run`.
-            rows: Where rows come from.
-            gradient: The passes over the model.
-            rounding: From weights to counts: the method's own way, or one that evens out.
-        """
+        """Begins before step 0 of a method that `for_run` has given what it asks for."""
         self.method, self.gradient, self.rounding = method, gradient, rounding
         self._source = rows
         self.step = 0
@@ -89,14 +79,7 @@ class Engine:
         """Rows of each domain that were read for statistics."""
 
     def resume(self, step: int, state: State, positions_K: Ints, fresh_positions_K: Ints) -> None:
-        """Goes on before a step.
-
-        Args:
-            step: The step that comes next.
-            state: The method's state before it.
-            positions_K: Rows of each domain that were read to train.
-            fresh_positions_K: Rows of each domain that were read for statistics.
-        """
+        """Goes on before a step; positions count the rows read to train, and for statistics."""
         self.step, self.state = step, state
         self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
 

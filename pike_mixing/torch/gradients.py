@@ -126,15 +126,9 @@ def gramian(
 def rows_by_domain_on_process(
     pieces_K: Sequence[Sequence[Rows]], group: Group = None, spare: Rows = None
 ) -> list[DomainRows]:
-    """Each domain's rows, of which every process has some: as many passes on each.
+    """Each domain's rows, from the micro-batches of every process: as many passes on each.
 
-    Args:
-        pieces_K: The micro-batches of this process, by domain.
-        group: The data-parallel processes.
-        spare: A row that is passed without counting where this process has none of its own.
-
-    Raises:
-        InputError: a process has no rows at all and no spare one, but others have.
+    Where this process has no row of its own, the spare one is passed without counting.
     """
     K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
@@ -167,14 +161,8 @@ def measure_domains(
 ) -> DeviceStatistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
-    Nothing waits for the device.
-
-    Args:
-        target: The model at the current weights.
-        rows_K: The rows of each domain; one without rows gives NaN.
-        take_gradient: Is given each domain's index and gradient, one tensor per trained parameter.
-            What it does not keep, the next domain's gradient takes the memory of.
-        with_variance: Whether the variances are wanted; without them, they are NaN.
+    Nothing waits for the device. `take_gradient` is given each domain's index and gradient, one
+    tensor per trained parameter; what it does not keep, the next gradient takes the memory of.
     """
     wrappers = [m for m in target.model.modules() if isinstance(m, DistributedDataParallel)]
     if any(wrapper.static_graph for wrapper in wrappers):
@@ -207,11 +195,6 @@ def measure_gramian(
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
     gradients; one wait for the device.
-
-    Args:
-        target: The model at the current weights.
-        rows_K: Rows of each domain.
-        with_variance: Whether the variance over rows is measured.
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)

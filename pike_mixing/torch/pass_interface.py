@@ -205,13 +205,7 @@ class Passes:
 
 
 def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
-    """Losses of the rows of a batch, in a pass of which nothing remains.
-
-    Args:
-        model: Any module.
-        loss_fn: Loss of each row, from the model and rows.
-        batch: Rows.
-    """
+    """Losses of the rows of a batch, in a pass of which nothing remains."""
     with put_gradients_aside(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
@@ -232,11 +226,7 @@ class Target:
     """A model with its passes: the parameters that get gradients, and how these come together."""
 
     def __init__(self, model: nn.Module, passes: Passes) -> None:
-        """Reads a model, wrapped or not.
-
-        Raises:
-            InputError: its gradients cannot be measured.
-        """
+        """Reads a model, wrapped or not."""
         self.model, self.passes, self.group = model, passes, passes.group
         self.units = parallel.fsdp2_modules_or_refuse(model)
         self.parameters = parallel.trainable_parameters(model)

@@ -37,11 +37,7 @@ def state_with_digest(**content: Any) -> dict[str, Any]:
 
 
 def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
-    """Refuses a state that `state_with_digest` did not give, or that has other values than it must.
-
-    Raises:
-        InputError: it is not; each value that is another here is named.
-    """
+    """Refuses a state that is not of `state_with_digest`, or has other values than it must."""
     result = state.get("format") if isinstance(state, Mapping) else None
     if result != FORMAT:
         raise InputError(

@@ -52,11 +52,7 @@ class StepRecord:
         return 0 < len(self.domains_of) == len(self.losses)
 
     def note_losses(self, loss_B: Tensor) -> Ints:
-        """Notes the losses of the next micro-batch, and returns the domain of each row.
-
-        Raises:
-            InputError: no step runs, or these are not the losses of each row.
-        """
+        """Notes the losses of the next micro-batch, and returns the domain of each row."""
         if len(self.losses) == len(self.domains_of):
             raise InputError(
                 "losses without a step: take its micro-batches from mixing.data_loader, or give "
