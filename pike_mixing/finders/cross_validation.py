@@ -8,7 +8,7 @@ import itertools
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.finders.conformal_intervals import HeldOut, fold_of_each_run
+from pike_mixing.finders.conformal_intervals import HeldOut
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
@@ -26,16 +26,9 @@ def mixture_indices(weights_NxK: Floats) -> Ints:
 def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
     """Splits the proxies' mixtures into parts of nearly equal number, in an order of the seed's.
 
-    All runs of a mixture are in one part: else a fit would have seen what is held out.
-
-    Args:
-        weights_NxK: Mixtures of the proxies.
-        count: Parts at most.
-        seed: Of the order.
-
-    Returns:
-        For each part the indices of the proxies outside it and inside it, in ascending order.
-        One mixture per part (leave one out) when there are no more mixtures than parts.
+    For each part the indices of the runs outside it and inside it, ascending; one mixture per part
+    (leave one out) when there are no more mixtures than parts. All runs of a mixture are in one
+    part: else a fit would have seen what is held out.
     """
     mixture_N = mixture_indices(weights_NxK)
     M = mixture_N.max() + 1
@@ -85,10 +78,13 @@ def held_out_of_folds(
     uncertainty_N: Floats | None = None,
 ) -> HeldOut:
     """The predictions of each part of `make_folds` by a fit of the others, for `intervals`."""
+    block_N = np.empty(len(actual_N), dtype=np.int64)
+    for number, (_, part) in enumerate(folds):
+        block_N[part] = number
     return HeldOut(
         predicted_N,
         actual_N,
-        fold_of_each_run(folds),
+        block_N,
         len(np.unique(weights_NxK, axis=0)),
         np.ones(len(actual_N)) if uncertainty_N is None else uncertainty_N,
     )

@@ -50,10 +50,6 @@ def cut_into_stages(swarm: Swarm, count: int) -> Stages:
 
     Each row is named by its run: `tokens` says where that stood, `weights_K` what it was trained on
     since the row before, `loss_K` its losses there.
-
-    Raises:
-        InputError: a row does not say where it stands; or runs stand at different places, or at too
-            few.
     """
     if any(row.tokens is None for row in swarm.runs):
         raise InputError(
@@ -91,16 +87,7 @@ def cut_into_stages(swarm: Swarm, count: int) -> Stages:
 
 
 def find_schedule(stages: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
-    """Weights [S, K] of each stage by Aioli's formula.
-
-    Args:
-        stages: The runs.
-        target: Weights of the losses.
-        eta: Step of the logarithm of the weights, as Aioli's.
-
-    Raises:
-        InputError: the mixtures of a stage do not span the simplex.
-    """
+    """Weights [S, K] of each stage by Aioli's formula."""
     target_M = by_domain.shares_in_order(target, stages.losses, "target")
     parts = zip(stages.weights_SxNxK, stages.fall_SxNxM, strict=True)
     return np.array([_stage_weights(*part, target_M, eta) for part in parts])

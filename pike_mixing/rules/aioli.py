@@ -55,11 +55,7 @@ class Aioli(Method):
         return Needs(validation=ValidationNeed(0, self.slot, self.rows))
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
-        """Equal weights, no A, and keys for the random order of the slots.
-
-        Raises:
-            InputError: a round is too short for its slots, or `lean` leans to no domain.
-        """
+        """Equal weights, no A, and keys for the random order of the slots."""
         K, steps = len(domains), self.sweeps * len(domains) * self.slot
         if steps >= self.every:
             raise InputError(

@@ -54,9 +54,6 @@ class GradNorm(Surgeon):
 
         G_k = w_k |g_k| with w = P softmax(theta) over the P domains with a gradient;
         r_k = (L_k / L_k(first)) / mean. A domain absent then refers to its first loss after.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or a loss is not positive.
         """
         if signals.gram_KxK is None or signals.loss_K is None or signals.step < self.first:
             return state

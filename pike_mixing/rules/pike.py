@@ -124,12 +124,8 @@ def update_log_weights(log_weights_K: Floats, exponent_K: Floats, min_weight: fl
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
     A domain whose exponent is no finite number was not measured and keeps its weight, hence its
-    odds against the others' mean; the others share the rest as if they were all.
-
-    Args:
-        log_weights_K: Log w.
-        exponent_K: What is added; not finite where nothing was measured.
-        min_weight: Floor of each weight; at most 1/K counts.
+    odds against the others' mean; the others share the rest as if they were all. Of a floor, 1/K
+    counts at most.
     """
     known_K = np.isfinite(exponent_K)
     if not known_K.all():
@@ -313,14 +309,8 @@ def descent_bound_terms(
 ) -> tuple[Floats, Floats]:
     """lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k, of any beta.
 
-    Args:
-        squared_norm_K: |g_k|^2.
-        variance_K: sigma_k^2, in the same unit.
-        b: Rows of a batch.
-        L: Smoothness of the losses.
-        eta: Step length of SGD.
-        beta: Share of |g_k|^2 by which a row lowers the loss.
-        gamma: Bound of the squared update over the squared gradients.
+    L is the smoothness of the losses, eta the step length of SGD on b rows; beta the share of
+    |g_k|^2 by which a row lowers the loss, gamma bounds the squared update over |g_k|^2.
     """
     noise_K = L * eta**2 / (2 * b) * variance_K
     lam_K = noise_K - eta * beta * squared_norm_K

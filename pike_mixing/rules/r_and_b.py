@@ -66,9 +66,6 @@ class RAndB(Method):
         """Lines 9-10: adds the batch's products; lines 13-14 at the end of a round.
 
         A domain without a gradient in the whole round keeps its weight; the others share the rest.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
         """
         if signals.gram_KxK is None or signals.count_K is None:
             return state
@@ -92,13 +89,7 @@ class RAndB(Method):
 
 
 def alignment_weights(gram_KxK: Floats, loss_weight_K: Floats, sharpness: float) -> Floats:
-    """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
-
-    Args:
-        gram_KxK: G, inner products of the domains' gradients.
-        loss_weight_K: p, weights of the losses.
-        sharpness: Length of the softmax's argument.
-    """
+    """Line 14: softmax(sharpness G p / |G p|), p the weights of losses; equal where G p is 0."""
     reach_K = gram_KxK @ loss_weight_K
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)

@@ -42,11 +42,7 @@ class Surgeon(Mix):
         return Needs(gramian=True)
 
     def gradient_coefficients(self, state: State, signals: Signals) -> Floats:
-        """Coefficients c_K of `solve`; 0 for a domain without a gradient.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
-        """
+        """Coefficients c_K of `coefficients`; 0 for a domain without a gradient."""
         gram_PxP, present_P = gramian_of_present(signals)
         coefficient_K = np.zeros(len(state["weights_K"]))
         if len(present_P):
@@ -76,10 +72,6 @@ def gramian_of_present(signals: Signals) -> tuple[Floats, Ints]:
     A domain has none when the batch has no rows of it (NaN) or when its gradient is zero: its
     squared length is below the smallest number that a float64 holds in full, 2.2e-308, which no
     gradient of float32 is. NaN of a domain with rows was refused before (`signal_checks`).
-
-    Raises:
-        InputError: an inner product of gradients is not a finite number, or more than twice the
-            product of their lengths.
     """
     gram_KxK = signals.gram_KxK
     assert gram_KxK is not None, "a method that needs a Gramian was given none"
@@ -98,13 +90,7 @@ def gramian_of_present(signals: Signals) -> tuple[Floats, Ints]:
 
 
 def convergence_error(rule: str, step: int, why: str) -> InputError:
-    """The error of a solver that found no coefficients. There are no others to fall back on.
-
-    Args:
-        rule: Name of the rule.
-        step: 0-based step.
-        why: What the solver says.
-    """
+    """The error of a solver that found no coefficients. There are no others to fall back on."""
     return InputError(
         f"step {step}: {rule} found no coefficients for the domains' gradients: {why}. Nearly "
         "opposite gradients do this, or a training that diverges: lower "
@@ -394,14 +380,8 @@ def turned_gradients_and_targets(
         g'_i <- g'_i + |g'_i| (rho* sqrt(1 - rho^2) - rho sqrt(1 - rho*^2))
                        / (|g_j| sqrt(1 - rho*^2)) g_j
 
-    which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho.
-
-    Args:
-        gram_PxP: Inner products of the gradients.
-        target_PxP: Targets rho* of the cosines.
-        orders: For each domain, the others in the order of its visits.
-        beta: Share of the new cosine in the next target.
-        highest_target: Targets above this count as this.
+    which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho. Targets
+    above the highest count as that.
     """
     a_PxP = np.eye(len(gram_PxP))
     next_PxP = target_PxP.copy()
