@@ -410,7 +410,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = resume_state.plain_values(state)
+        state = resume_state.json_value(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader_identity() if bound else {}}
         resume_state.refuse_other_state(state, same)

@@ -545,7 +545,7 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = resume_state.plain_values(state)
+        state = resume_state.json_value(state)
         resume_state.refuse_other_state(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])

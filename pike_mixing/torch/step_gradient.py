@@ -180,8 +180,11 @@ class StepGradient:
             def add(k: int, parts: list[Tensor]) -> None:
                 self.target.add(parts, float(chosen_K[k]))
 
-            take = add if leave_gradient else None
-            measured = self._measure_domains(rows, take, measures, leave_gradient)
+            of_domains = self._rows_by_domain(rows, measures=True)
+            with self._without_traces_unless_left(leave_gradient):
+                measured = gradients.measure_domains(
+                    self.target, of_domains, add if leave_gradient else None
+                )
         return self._step_result(signals, measured, leave_gradient, c_K)
 
     def _step_result(
@@ -258,7 +261,11 @@ class StepGradient:
             self.optimizer.zero_grad()
             self.passes.run_recorded()
 
-        measured = self._measure_domains(rows, take, measures, leave_gradient)
+        of_domains = self._rows_by_domain(rows, measures)
+        with self._without_traces_unless_left(leave_gradient):
+            measured = gradients.measure_domains(
+                self.target, of_domains, take, with_variance=measures
+            )
         read_seen, read_norms = self._signals_and_norms_readers(signals, measured, norms)
 
         def read_norm() -> float:
@@ -279,20 +286,6 @@ class StepGradient:
                 result.append((piece, number_B))
         free_weights(self.target.units)
         return rows.domain_means(self.passes.begin_fetch(rows.join_parts(result))())
-
-    def _measure_domains(
-        self,
-        rows: StepRows,
-        take_gradient: Callable[[int, list[Tensor]], None] | None,
-        measures: bool,
-        leave_gradient: bool,
-    ) -> gradients.DeviceStatistics:
-        """Makes each domain's gradient for `take_gradient`; what was measured, on the device."""
-        of_domains = self._rows_by_domain(rows, measures)
-        with self._without_traces_unless_left(leave_gradient):
-            return gradients.measure_domains(
-                self.target, of_domains, take_gradient, with_variance=measures
-            )
 
     def _without_traces_unless_left(self, leave_gradient: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
