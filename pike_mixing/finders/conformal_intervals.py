@@ -63,7 +63,7 @@ def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK))
 
 
-def calibrated_intervals(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
+def intervals_of_held_out_runs(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
     """The intervals of held-out runs; None where the mixtures are too few for this level."""
     scale = score_quantile(held_out.scores, held_out.mixtures, level)
     if not math.isfinite(scale):

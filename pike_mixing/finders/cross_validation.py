@@ -4,6 +4,7 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,12 +24,20 @@ def mixture_indices(weights_NxK: Floats) -> Ints:
     return first_M.argsort().argsort()[place_N.ravel()]  # NumPy 2.0 alone gives a column.
 
 
-def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+class Fold(NamedTuple):
+    """Indices of runs, ascending."""
+
+    rest: Ints
+    """Of those that a fit sees."""
+    part: Ints
+    """Of those that are held out."""
+
+
+def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[Fold]:
     """Splits the proxies' mixtures into parts of nearly equal number, in an order of the seed's.
 
-    For each part the indices of the runs outside it and inside it, ascending; one mixture per part
-    (leave one out) when there are no more mixtures than parts. All runs of a mixture are in one
-    part: else a fit would have seen what is held out.
+    One mixture per part (leave one out) when there are no more mixtures than parts. All runs of a
+    mixture are in one part: else a fit would have seen what is held out.
     """
     mixture_N = mixture_indices(weights_NxK)
     M = mixture_N.max() + 1
@@ -36,7 +45,7 @@ def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, I
     part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count
     part_N = part_M[mixture_N]
     return [
-        (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
+        Fold(np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
         for part in range(min(M, count))
     ]
 
@@ -74,13 +83,13 @@ def held_out_of_folds(
     predicted_N: Floats,
     actual_N: Floats,
     weights_NxK: Floats,
-    folds: list[tuple[Ints, Ints]],
+    folds: list[Fold],
     uncertainty_N: Floats | None = None,
 ) -> HeldOut:
     """The predictions of each part of `make_folds` by a fit of the others, for `intervals`."""
     block_N = np.empty(len(actual_N), dtype=np.int64)
-    for number, (_, part) in enumerate(folds):
-        block_N[part] = number
+    for number, fold in enumerate(folds):
+        block_N[fold.part] = number
     return HeldOut(
         predicted_N,
         actual_N,

@@ -25,7 +25,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.numerics.simplex import cap_weights
+from pike_mixing.numerics.simplex import capped_weights
 
 Kind = Literal["dirichlet", "d-optimal", "informative"]
 CANDIDATES = 2000
@@ -55,7 +55,7 @@ class MixtureDistribution:
             raise InputError(f"--cap: the caps sum to {self.cap_K.sum():.3g}: raise them")
         alpha_K = self.concentration * len(self.prior_K) * self.prior_K
         drawn = np.random.default_rng(seed).dirichlet(alpha_K, count)
-        return cap_weights(drawn, self.cap_K)
+        return capped_weights(drawn, self.cap_K)
 
 
 def propose_mixtures(
@@ -122,7 +122,7 @@ def _move_towards_optima(
     goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
     share_Cx1 = random.uniform(0.5, 1, (C, 1))
     moved_CxK = (1 - share_Cx1) * candidate_CxK + share_Cx1 * goal_CxK
-    return cap_weights(moved_CxK, cap_K)
+    return capped_weights(moved_CxK, cap_K)
 
 
 def _information_matrix(trained_NxK: Floats) -> Floats:

@@ -101,7 +101,7 @@ class Swarm:
             )
         return weights_NxK, np.array([run.loss_K for run in self.runs], dtype=np.float64)
 
-    def drop_unread_domains(self) -> tuple["Swarm", tuple[str, ...]]:
+    def without_unread_domains(self) -> tuple["Swarm", tuple[str, ...]]:
         """The swarm without domains that no run reads, and those: nothing is known of them."""
         weights_NxK, _ = self.weights_and_losses()
         read_K = weights_NxK.any(axis=0)

@@ -23,11 +23,11 @@ SIZES = ("parameters", "tokens")
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
     """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text."""
     alone = [text for text in texts if "=" not in text and default is not None]
-    pairs = parse_texts([f"{text}=" if text in alone else text for text in texts], option)
+    pairs = parse_text_pairs([f"{text}=" if text in alone else text for text in texts], option)
     return {name: default if name in alone else _parse_value(text) for name, text in pairs.items()}
 
 
-def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
+def parse_text_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     """Parses NAME=VALUE texts; values stay texts."""
     result: dict[str, str] = {}
     for text in texts:
@@ -130,8 +130,8 @@ def swarm_of_options(
 ) -> Swarm:
     """The runs of the table whose path, second file and rows these options hold."""
     path, metrics, chosen = (getattr(arguments, name) for name in option_names)
-    where = parse_texts(chosen, f"--{option_names[2]}".replace("_", "-"))
-    sizes = parse_texts(arguments.size_columns, "--size-columns")
+    where = parse_text_pairs(chosen, f"--{option_names[2]}".replace("_", "-"))
+    sizes = parse_text_pairs(arguments.size_columns, "--size-columns")
     table.refuse_unknown_names(sizes, SIZES, "--size-columns")
     swarm = table.read_swarm(
         catalogue.find_table(path),

@@ -120,7 +120,7 @@ def logsumexp(x_K: Floats) -> float:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def cap_weights(weights_SxK: Floats, cap_K: Floats) -> Floats:
+def capped_weights(weights_SxK: Floats, cap_K: Floats) -> Floats:
     """Each mixture with no weight above its cap: w = min(cap, factor w), with one factor for all.
 
     Caps, infinite where there is none, sum to 1 at least.

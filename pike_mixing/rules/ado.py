@@ -128,14 +128,16 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.extend_history(state, step, begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.extended_history(state, step, begin, self.window // 2 + 1)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def extend_history(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
+    def extended_history(
+        self, state: State, step: int, begin: int, end: int
+    ) -> tuple[Ints, Floats]:
         """The history of steps and smoothed losses, with those places that are points of a fit.
 
         Places begin to end are those of the last window, which ends with the step.
@@ -156,7 +158,7 @@ class ADO(Method):
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.extend_history(state, step, self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.extended_history(state, step, self.window // 2 + 1, self.window)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import Surgeon, gramian_of_present
+from pike_mixing.rules.surgery import Surgeon, gramian_and_present_domains
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class GradNorm(Surgeon):
             return state
         initial_K = state["initial_loss_K"]
         initial_K = np.where(np.isnan(initial_K), signals.loss_K, initial_K)
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         if (signals.loss_K[present_P] <= 0).any():
             raise InputError(
                 f"step {signals.step}: gradnorm divides by the domains' losses "

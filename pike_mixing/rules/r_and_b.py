@@ -11,7 +11,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import gramian_of_present
+from pike_mixing.rules.surgery import gramian_and_present_domains
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class RAndB(Method):
         """
         if signals.gram_KxK is None or signals.count_K is None:
             return state
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         pairs_PxP = np.outer(signals.count_K[present_P], signals.count_K[present_P])
         pairs_KxK, products_KxK = state["pairs_KxK"].copy(), state["products_KxK"].copy()
         both = np.ix_(present_P, present_P)

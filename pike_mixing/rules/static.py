@@ -206,13 +206,13 @@ class UniMax(WithObjective):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
         tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
-        weights_K = cap_by_epochs(
+        weights_K = weights_capped_by_epochs(
             tokens_K, require_setting(self.budget_tokens, "budget_tokens"), self.epochs
         )
         return {"weights_K": weights_K} | self.objective_state(domains)
 
 
-def cap_by_epochs(tokens_K: Floats, budget: float, epochs: float) -> Floats:
+def weights_capped_by_epochs(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.

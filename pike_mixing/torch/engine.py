@@ -42,7 +42,7 @@ class RowSource(Protocol):
     seed: int
     """Seed of the method's draws."""
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
         """The `count_K` rows of each domain that follow the first `positions_K`.
 
         Each purpose has an order of its own: "train", "statistics" or "comparison".
@@ -98,16 +98,16 @@ class Engine:
                 result = self._measure_fresh(due)
         if compare is not None and compare.is_due(self.step):
             with timed("validation"):
-                loss_K = self.losses("comparison", compare.rows)
+                loss_K = self.domain_losses("comparison", compare.rows)
                 self._observe_signals(
                     Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K)
                 )
         return result
 
-    def losses(self, purpose: str, rows: int) -> Floats:
+    def domain_losses(self, purpose: str, rows: int) -> Floats:
         """Mean loss of each domain over its first rows for a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
-        read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
+        read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows))
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
@@ -116,7 +116,7 @@ class Engine:
         passes, model = self.gradient.passes, self.gradient.target.model
         with passes.leave_no_trace(model, training=True):
             for _ in range(due.estimates):
-                rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
+                rows = self._source.draw_rows("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
                 statistics, gram_KxK = self.gradient.measure_fresh(
                     rows, inner_products=due.inner_products
@@ -134,7 +134,7 @@ class Engine:
         """Draws the step's rows and leaves the gradient that the method wants."""
         timed, count_K = self.gradient.passes.timed, self.counts(self.step)
         with timed("data"):
-            self._rows = self._source.rows_of("train", self.positions_K, count_K)
+            self._rows = self._source.draw_rows("train", self.positions_K, count_K)
         with timed("gradient"):
             return self.gradient.compute(self.method, self.state, self.step, self._rows)
 

@@ -237,7 +237,7 @@ class MixedDataset(IterableDataset[Any]):
             return
         if parallel.world_size(group) > 1:
             row_checks.refuse_cut_streams(self._datasets)
-            row_checks.compare_with_group(self._datasets, group)
+            row_checks.refuse_domains_unlike_group(self._datasets, group)
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
             if self._union:
@@ -249,7 +249,7 @@ class MixedDataset(IterableDataset[Any]):
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
             key = f"{self._number}/{moment}"
-            row_checks.compare_with_others(self._datasets, key, is_compared)
+            row_checks.refuse_domains_unlike_others(self._datasets, key, is_compared)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.

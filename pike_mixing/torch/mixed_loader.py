@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch.rows import Rows
 
 
-def batches_ahead(options: Mapping[str, Any]) -> int:
+def micro_batches_ahead(options: Mapping[str, Any]) -> int:
     """Micro-batches that the workers of a DataLoader with these options draw ahead."""
     workers: int = options.get("num_workers", 0)
     return workers * (options.get("prefetch_factor") or 2)
@@ -58,7 +58,7 @@ class MixedLoader:
     def __iter__(self) -> Iterator[Rows]:
         """The micro-batches."""
         mixing, dataset = self._mixing, self._mixing.dataset
-        in_step, batches = dataset.micro_batches, batches_ahead(self._options)
+        in_step, batches = dataset.micro_batches, micro_batches_ahead(self._options)
         spare = mixing.latency - (ahead := math.ceil(batches / in_step))
         if spare < 0:
             raise InputError(

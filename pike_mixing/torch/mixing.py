@@ -56,7 +56,7 @@ from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, row_shares
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, domain_shares
 from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
 
@@ -158,7 +158,7 @@ class StreamRows:
         self._streams: dict[str, list[Stream]] = {}
         self._comparison: StepRecord | None = None
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRecord:
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRecord:
         """The next rows of each domain, see `RowSource`; the loader draws those to train on."""
         if purpose == "comparison":
             # The same at every look; each process reads them all.
@@ -184,7 +184,7 @@ class StreamRows:
             cut = [places[at : at + size] for at in range(0, count, size)]
             for piece in cut[own]:
                 record.micro_batches.append(self.collate_fn([stream.row(at) for at in piece]))
-                record.domains_of.append(np.full(rows.count(record.micro_batches[-1]), k))
+                record.domains_of.append(np.full(rows.row_count(record.micro_batches[-1]), k))
         if not record.micro_batches:
             k = int(count_K.argmax())
             first = self._streams[purpose][k].row(int(positions_K[k]))
@@ -351,7 +351,7 @@ class Mixing(Engine):
             InputError: they are not as many as the step has.
         """
         wanted = [self.dataset.micro_batch_rows] * self.dataset.micro_batches
-        given = [rows.count(batch) for batch in micro_batches]
+        given = [rows.row_count(batch) for batch in micro_batches]
         if given != wanted:
             raise InputError(
                 f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
@@ -404,16 +404,16 @@ class Mixing(Engine):
         the part is multiplied by their number, or by what `set_gradient_divide_factor` says. A
         trainer that divides by the steps of accumulation must not.
         """
-        at, domain_B = self._at, self._at.note_losses(loss_B)
+        at, domain_B = self._at, self._at.note_losses_and_return_domains(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
-        weight_B = at.weights(domain_B, row_shares(at) if c_K is None else c_K)
+        weight_B = at.row_weights(domain_B, domain_shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
             self.model, self.group
         )
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
-        self._at.note_losses(loss_B)
+        self._at.note_losses_and_return_domains(loss_B)
 
     def loss(self, model: nn.Module, micro_batch: Rows) -> Tensor:
         """`weigh` of the losses that `loss_fn` makes of the next micro-batch."""

@@ -117,7 +117,7 @@ def _buckets_of_tensors(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
 
 
 @contextlib.contextmanager
-def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
+def summing_gradients(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
     """A backward pass after which the gradients of these parameters are the sums over all.
 
     A bucket's sum begins as soon as its last gradient is there, while the pass goes on; the order
@@ -288,7 +288,7 @@ def deal_micro_batches(
     return dealt + [DealtMicroBatch(slice(1), 0.0)] * (most - len(own))
 
 
-def join_rows(
+def gather_numbers_of_rows(
     numbers_and_counts: Sequence[tuple[Tensor, float]], R: int, group: Group = None
 ) -> Tensor:
     """Numbers of all R rows, from those of the micro-batches that were dealt to this process."""

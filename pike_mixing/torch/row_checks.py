@@ -272,7 +272,7 @@ COMPARED = 16
 same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
 
-def describe_domains(
+def domain_descriptions(
     datasets: Mapping[str, Any], is_compared: Callable[[Any], bool]
 ) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
@@ -347,20 +347,20 @@ def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
                 )
 
 
-def compare_with_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
+def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
     """Refuses domains that are not the same on every process of a group; all of them call this."""
-    own = json.dumps(describe_domains(datasets, lambda _: True))
+    own = json.dumps(domain_descriptions(datasets, lambda _: True))
     texts = parallel.gather_texts(own, group)
     refuse_other_domains({rank: json.loads(text) for rank, text in enumerate(texts)})
 
 
-def compare_with_others(
+def refuse_domains_unlike_others(
     datasets: Mapping[str, Any], key: str, is_compared: Callable[[Any], bool]
 ) -> None:
     """Compares with those processes that did this already, and waits for none.
 
     The process that comes later is the one that refuses.
     """
-    if own := describe_domains(datasets, is_compared):
+    if own := domain_descriptions(datasets, is_compared):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})

@@ -47,7 +47,7 @@ def tensors_of_rows(rows: Rows) -> Iterator[Tensor]:
         )
 
 
-def count(rows: Rows) -> int:
+def row_count(rows: Rows) -> int:
     """How many rows there are; None has none."""
     sizes = {part.shape[0] if part.ndim else 0 for part in tensors_of_rows(rows)}
     if len(sizes) > 1:
@@ -86,7 +86,7 @@ def split(rows: Rows, size: int) -> list[Rows]:
     """The rows in pieces of `size`; the last may be shorter."""
     if size < 1:
         raise InputError(f"micro_batch_rows: {size} must be at least 1")
-    return [select(rows, slice(at, at + size)) for at in range(0, count(rows), size)]
+    return [select(rows, slice(at, at + size)) for at in range(0, row_count(rows), size)]
 
 
 def to_device(rows: Rows, device: torch.device) -> Rows:

@@ -24,7 +24,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
-from pike_mixing.torch.domain_gradient import backward_pass
+from pike_mixing.torch.domain_gradient import losses_after_backward
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows, with_is_last
 
@@ -79,14 +79,14 @@ class StepRows(Protocol):
     def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
-    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
-        """What `domain_means` needs of numbers of each row, by piece: summed over the processes."""
+    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """What `means_of_joined` needs of numbers of each row, over all processes."""
 
-    def domain_means(self, joined: Tensor) -> Floats:
+    def means_of_joined(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
 
 
-def row_shares(rows: StepRows) -> Floats:
+def domain_shares(rows: StepRows) -> Floats:
     """b_k / b of equation `eq: mix_framework`."""
     share_K: Floats = rows.count_K / rows.count_K.sum()
     return share_K
@@ -106,8 +106,7 @@ class StepGradient:
     statistics_micro_batch_rows: int
     """Rows of a pass that measures gradient statistics."""
     optimizer: Any = None
-    """For methods with moments per domain: a `PerDomainAdamW`, or what has its `forget()`,
-    `take(domain, coefficient)` and `zero_grad()`."""
+    """For methods with moments per domain: a `PerDomainAdamW`."""
     max_norm: float = math.inf
     """Longest gradient that is not shortened; with moments per domain, of each."""
 
@@ -173,7 +172,7 @@ class StepGradient:
         leave_gradient: bool,
     ) -> StepResult:
         """Adds the domains' gradients by weight while they are measured, if they are."""
-        chosen_K = row_shares(rows) if c_K is None else c_K
+        chosen_K = domain_shares(rows) if c_K is None else c_K
         measured = None
         if measures:
 
@@ -220,21 +219,21 @@ class StepGradient:
     def _weigh_rows(self, signals: Signals, rows: StepRows, c_K: Floats | None) -> StepResult:
         """One pass over all rows, of weighted losses."""
         target, passes, result = self.target, self.passes, []
-        share_K = row_shares(rows) if c_K is None else c_K
+        share_K = domain_shares(rows) if c_K is None else c_K
         passes.clear_gradients(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
             for piece, last in with_is_last(rows.pieces(share_K)):
                 with target.summing(last=last):
-                    loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
+                    loss_B = losses_after_backward(plain, target, piece.rows, piece.weight_B)
                 passes.run_recorded()
                 result.append((piece, loss_B))
-        joined, norm = rows.join_parts(result), self._clip_and_norm()
+        joined, norm = rows.join_numbers(result), self._clip_and_norm()
         # One transfer.
         both = torch.cat([joined.flatten(), norm[None].to(joined)])
         numbers = functools.cache(passes.begin_fetch(both.double()))
 
         def read_seen() -> Signals:
-            return dataclasses.replace(signals, loss_K=rows.domain_means(numbers()[:-1]))
+            return dataclasses.replace(signals, loss_K=rows.means_of_joined(numbers()[:-1]))
 
         return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
@@ -247,8 +246,8 @@ class StepGradient:
         leave_gradient: bool,
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
-        self.optimizer.forget_taken()
-        share_K = row_shares(rows)
+        self.optimizer.forget_taken_gradients()
+        share_K = domain_shares(rows)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -285,7 +284,7 @@ class StepGradient:
                 self.passes.run_recorded()
                 result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.domain_means(self.passes.begin_fetch(rows.join_parts(result))())
+        return rows.means_of_joined(self.passes.begin_fetch(rows.join_numbers(result))())
 
     def _without_traces_unless_left(self, leave_gradient: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
@@ -302,9 +301,9 @@ class StepGradient:
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
         if inner_products:
-            _, gram_KxK, measured = gradients.measure_gramian(target, of_domains)
-            return measured, gram_KxK
-        return gradients.measure_domains(target, of_domains).on_host(self.passes), None
+            measured = gradients.measure_gramian(target, of_domains)
+            return measured.statistics, measured.gram_KxK
+        return gradients.measure_domains(target, of_domains).fetch_statistics(self.passes), None
 
     def _combine_gradients(
         self,
@@ -318,17 +317,17 @@ class StepGradient:
         """All K gradients of the batch, combined by what their inner products say."""
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
-            parts_K, gram_KxK, measured = gradients.measure_gramian(
-                self.target, of_domains, with_variance=measures
-            )
-        statistics = measured if measures else None
+            measured = gradients.measure_gramian(self.target, of_domains, with_variance=measures)
         signals = dataclasses.replace(
-            signals, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
+            signals,
+            loss_K=measured.statistics.loss_K,
+            gram_KxK=measured.gram_KxK,
+            statistics=measured.statistics if measures else None,
         )
         c_K = method.gradient_coefficients(state, signals)
         if leave_gradient:
-            chosen_K = row_shares(rows) if c_K is None else c_K
-            for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
+            chosen_K = domain_shares(rows) if c_K is None else c_K
+            for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
         return self._step_result(signals, None, leave_gradient, c_K)
