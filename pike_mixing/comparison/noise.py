@@ -178,8 +178,8 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
             for column in columns
         ]
     except InputError as error:
-        raise InputError("; ".join([str(error), *scores.notes])) from None
-    warnings = [*scores.notes, *scores.left_out_notes(), *differing_recipes_warnings(found)]
+        raise scores.error_with_notes(str(error)) from None
+    warnings = [*scores.all_notes(), *differing_recipes_warnings(found)]
     if format == "json":
         rows = [
             {
@@ -202,7 +202,7 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
 
 def _repeats_lines(scores: Scores) -> list[str]:
     """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
-    sides = dict.fromkeys([EVERY, *(run.side for run in scores.logs)])
+    sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
         f"{recipe_name(side)}: repeats of one recipe: {enumerate_names(names)}"
