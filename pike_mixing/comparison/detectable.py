@@ -104,14 +104,19 @@ def smallest_detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) ->
         seeds: At least two.
         item_stderr: Error from the choice of items, in the same unit.
     """
+    return smallest_found(
+        lambda difference: detection_probability(difference, seed_sd, seeds, item_stderr) >= POWER,
+        math.sqrt(seed_sd**2 / seeds + item_stderr**2),
+        1e-4,
+    )
 
-    def is_missed(difference: float) -> bool:
-        return detection_probability(difference, seed_sd, seeds, item_stderr) < POWER
 
-    low, high = 0.0, math.sqrt(seed_sd**2 / seeds + item_stderr**2)
-    while high and is_missed(high):
+def smallest_found(is_found: Callable[[float], bool], start: float, tolerance: float) -> float:
+    """The smallest difference that is found, to a relative tolerance, looked for from a start."""
+    low, high = 0.0, start
+    while high and not is_found(high):
         low, high = high, 2 * high
-    while high - low > 1e-4 * high:
+    while high - low > tolerance * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if is_missed(middle) else (low, middle)
+        low, high = (low, middle) if is_found(middle) else (middle, high)
     return high
