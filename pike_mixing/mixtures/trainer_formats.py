@@ -522,7 +522,7 @@ def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str =
     """The text of a file.
 
     Args:
-        parts: Of `TrainerFormat.files` or `Format.staged`.
+        parts: Of `TrainerFormat.files` or `TrainerFormat.staged`.
         stages: One, or those of a schedule. Domains are those of the first.
         repetition: How often a domain may be read.
     """
