@@ -24,7 +24,7 @@ FINDER = "mixing-law"
 TARGETS = ("pile_cc", "mean of 13 losses")
 """RegMix's own target, web text, and the harder one: all that it measures."""
 MEASURES = (
-    ("spearman", "rank correlation with the models of 1B", 3),
+    ("spearman", "rank correlation, predicted and measured", 3),
     ("regret", "regret: nats above the best of the 64", 3),
     ("worth", "gain: nats below the mean of the 64", 3),
     ("slope", "measured nats at 1B for a predicted nat", 2),
