@@ -153,10 +153,8 @@ def model_weights_text(
 ) -> str:
     """What a harness's arguments for its model say of the weights; empty where they say nothing.
 
-    Args:
-        arguments: By name.
-        revision: Of a model on the hub, where the arguments do not have it.
-        sha: The commit of that revision, where the log has it.
+    The revision is that of a model on the hub, where the arguments do not have it; sha is its
+    commit.
     """
     found = {name: arguments.get(name) for name in WEIGHTS}
     # out/ and ./out are one folder.
@@ -351,11 +349,8 @@ def pair_runs(
 ) -> Paired:
     """Pairs both sides by item.
 
-    Args:
-        column: The scores.
-        sides: Runs of both sides.
-        document_codes: Places of documents, of all tasks together; new ones are added.
-        most_missing: Share of items that may be left out because not all runs have them.
+    Places of documents, of all tasks together, are added to `document_codes`. A share of items up
+    to `most_missing` is left out because not all runs have them.
 
     Raises:
         InputError: a run has an item twice or none at all, or more than `most_missing` is left out.

@@ -94,16 +94,11 @@ def compare(
     margin: float | None,
     by: str = "tasks",
 ) -> Comparison:
-    """The verdict on each task and on their mean.
+    """The verdict on each task and on their mean, over runs in the order of the tasks' rows.
 
-    The mean is a family of one test. The tasks are another, whose p-values are Holm's; intervals
-    are not corrected, and "equal" asks for one that is.
-
-    Args:
-        tasks: Both sides on each task.
-        runs: Their runs, in the order of the rows.
-        margin: Differences of this size do not matter; None: no test of equality.
-        by: What weighs alike in the mean: `tasks` or `items`.
+    The mean, in which tasks or items weigh alike (`by`), is a family of one test. The tasks are
+    another, whose p-values are Holm's; intervals are not corrected, and "equal", which differences
+    below the margin are, asks for one that is.
     """
     recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, paired) for one in tasks]
@@ -317,12 +312,7 @@ def detection_power(
 ) -> float:
     """Probability that the comparison finds a true difference, with its sign.
 
-    Args:
-        difference: The true one.
-        estimate: What was measured of the spread of seeds and items.
-        level: Of the test.
-        runs: So many times its runs.
-        items: So many times its items, of the same kind.
+    Asked is a test of this level with so many times the estimate's runs and items of the same kind.
     """
     assert estimate.of_items is not None
     of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items

@@ -67,11 +67,8 @@ def render_page(
 ) -> str:
     """The HTML of a saved predictor.
 
-    Args:
-        path: The predictor's file.
-        inventory: Tokens that there are of each domain.
-        budget: Tokens of the run.
-        epochs: Above which a domain is marked.
+    The page begins with these tokens of each domain, these tokens of the run, and marks a domain
+    above so many epochs.
 
     Raises:
         InputError: it is no predictor, predicts by no formula or of several phases, or its page

@@ -72,8 +72,7 @@ class Trial:
 def run_trial(seed: int = 0) -> Trial:
     """Fits the law to the runs of 1M, and judges it on those of 1B.
 
-    Args:
-        seed: Of the draws behind the intervals.
+    Intervals are drawn by the seed.
 
     Raises:
         InputError: scipy is not installed.
