@@ -31,7 +31,7 @@ import sysconfig
 from collections.abc import Mapping, Sequence
 from multiprocessing import connection
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pipeline.runtime import code_fingerprint, environment, fork_client, signal_handler
 
@@ -179,20 +179,19 @@ class ForkedJobs:
     def serve(self) -> JobRequest | None:
         """Forks for each request; returns it in the fork, and nothing at the end."""
         while self._listeners or self._processes:
-            watched = [STDIN, *self._listeners] if self._listeners else []
-            for ready in connection.wait([*watched, *self._clients, *self._processes]):
+            requests = [STDIN, *self._listeners] if self._listeners else []
+            for ready in connection.wait([*requests, *self._clients, *self._processes]):
                 if ready == STDIN:
                     self._stop_listening()
                 elif ready in self._listeners:
-                    if request := self._accept_client(cast(socket.socket, ready)):
+                    if request := self._accept_client(ready):
                         return request
                 elif ready in self._processes:
-                    self._reap_job(cast(int, ready))
+                    self._reap_job(ready)
                 elif ready in self._clients:
                     # It says nothing more, but ends: and so does its job.
-                    client = cast(socket.socket, ready)
-                    signal.pidfd_send_signal(self._clients.pop(client), signal.SIGKILL)
-                    client.close()
+                    signal.pidfd_send_signal(self._clients.pop(ready), signal.SIGKILL)
+                    ready.close()
         return None
 
     def _accept_client(self, listener: socket.socket) -> JobRequest | None:

@@ -140,19 +140,68 @@ class InputSnapshot:
         )
         if record_differences(before, now) or not whole:
             return False
-        of_file = self.stage if self.stage in ownership.MAKE_FILES else None
         inputs = result["inputs"] | _relative_paths(self.inputs, here)
-        atomic_files.write_json(path, result | {"inputs": inputs}, of_file)
+        self._write_json(path, result | {"inputs": inputs})
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
 
-    def refuse_changed(self) -> None:
+    def write_manifest(
+        self,
+        path: Path,
+        *,
+        settings: Any,
+        files: Sequence[Path],
+        facts: Mapping[str, Any],
+        known_sha256: Mapping[Path, str] | None = None,
+    ) -> None:
+        """Writes the record of the stage's work; it is written last and marks it as complete.
+
+        Args:
+            path: The manifest's place.
+            settings: The explicit settings that the stage was given.
+            files: Files that it wrote, recorded with size and SHA-256. Like inputs they are
+                recorded relative to the manifest's folder, so that a results folder can be moved.
+            facts: What is particular to the stage: counts, revisions.
+            known_sha256: SHA-256 of those of `files` that were hashed before.
+
+        Raises:
+            InputError: what the work was made from changed meanwhile.
+        """
+        self._refuse_changed()
+        here, known = path.parent, known_sha256 or {}
+        code = {
+            **self.code["code"],
+            "loaded": _loaded_user_files(self._modules),
+            "commit": self._commit,
+        }
+        manifest = {
+            "stage": self.stage,
+            "settings": settings,
+            "inputs": _relative_paths(self.inputs, here),
+            "content": _relative_paths(self.content, here),
+            "given": {str(one): digest for one, digest in self.given.items()},
+            "files": {
+                os.path.relpath(file, here): {
+                    "bytes": file.stat().st_size,
+                    "sha256": known.get(file) or atomic_files.sha256(file),
+                }
+                for file in files
+            },
+            "code": code,
+            "versions": self.code["versions"],
+            **facts,
+        }
+        self._write_json(path, manifest)
+
+    def _write_json(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        """Writes a manifest: that of a folder lies in it, that of a file beside it with a mark."""
+        of_file = self.stage if self.stage in ownership.MAKE_FILES else None
+        atomic_files.write_json(path, manifest, of_file, [*self.inputs, *self.given])
+
+    def _refuse_changed(self) -> None:
         """Stops where code or files are not those that were taken.
 
         A training vouches for the code that it began with: nobody waits days to edit a file.
-
-        Raises:
-            InputError: what changed, and what to do.
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
@@ -179,69 +228,6 @@ class InputSnapshot:
         if path in self.content:
             return manifests.content_digest(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
-
-    def code_record(self) -> dict[str, Any]:
-        """The code and the packages, as a manifest has them."""
-        own = {"loaded": _loaded_user_files(self._modules), "commit": self._commit}
-        return {**self.code, "code": {**self.code["code"], **own}}
-
-
-def write_manifest(
-    path: Path,
-    *,
-    stage: str,
-    settings: Any,
-    inputs: Sequence[Path],
-    files: Sequence[Path],
-    modules: Sequence[str],
-    facts: Mapping[str, Any],
-    given: Sequence[Path] = (),
-    assets: Sequence[str] = (),
-    known_sha256: Mapping[Path, str] | None = None,
-    snapshot: InputSnapshot | None = None,
-) -> None:
-    """Writes the record of one stage's work; it is written last and marks the work as complete.
-
-    Args:
-        path: The manifest's place.
-        stage: Name of the command that did the work.
-        settings: The explicit settings that it was given.
-        inputs: Manifests (or files) of stages that it read, recorded with their digests.
-        files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
-            recorded relative to the manifest's folder, so that a results folder can be moved.
-        modules: Modules whose code, with all that they import, did the work.
-        facts: What is particular to the stage: counts, revisions.
-        given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
-        assets: Folders of the package whose files decide the result, too.
-        known_sha256: SHA-256 of those of `files` that were hashed before.
-        snapshot: What the work was made from, taken before it; absent: nothing happened meanwhile.
-
-    Raises:
-        InputError: what the work was made from changed meanwhile.
-    """
-    here, known_sha256 = path.parent, known_sha256 or {}
-    snapshot = snapshot or InputSnapshot(stage, modules, assets=assets)
-    snapshot.take_digests(inputs, given)
-    snapshot.refuse_changed()
-    manifest = {
-        "stage": stage,
-        "settings": settings,
-        "inputs": _relative_paths({i: snapshot.inputs[i] for i in inputs}, here),
-        "content": _relative_paths(snapshot.content, here),
-        "given": {str(one): snapshot.given[one] for one in dict.fromkeys(given)},
-        "files": {
-            os.path.relpath(f, here): {
-                "bytes": f.stat().st_size,
-                "sha256": known_sha256.get(f) or atomic_files.sha256(f),
-            }
-            for f in files
-        },
-        **snapshot.code_record(),
-        **facts,
-    }
-    # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
-    of_file = stage if stage in ownership.MAKE_FILES else None
-    atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
 
 
 def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
