@@ -179,8 +179,9 @@ class ForkedJobs:
     def serve(self) -> JobRequest | None:
         """Forks for each request; returns it in the fork, and nothing at the end."""
         while self._listeners or self._processes:
-            requests = [STDIN, *self._listeners] if self._listeners else []
-            for ready in connection.wait([*requests, *self._clients, *self._processes]):
+            watched: list[socket.socket | int] = [STDIN] if self._listeners else []
+            watched += [*self._listeners, *self._clients, *self._processes]
+            for ready in connection.wait(watched):
                 if ready == STDIN:
                     self._stop_listening()
                 elif ready in self._listeners:
