@@ -29,16 +29,8 @@ def write_result_manifest(
         settings: What it was made under.
         files: The files that it made.
     """
-    made_from.write_manifest(
-        made_from.manifest_beside(out),
-        stage=taken.stage,
-        settings=settings,
-        inputs=[*taken.inputs],
-        files=[*files],
-        modules=[stages.STAGES[taken.stage].partition(":")[0]],
-        assets=stages.ASSETS[taken.stage],
-        facts={},
-        snapshot=taken,
+    taken.write_manifest(
+        made_from.manifest_beside(out), settings=settings, files=[*files], facts={}
     )
 
 
