@@ -329,9 +329,9 @@ class PlanComparison:
             if name in used.get(MADE[rule].section, {name})
         ]
 
-    def settings_paths(self) -> list[str]:
-        """Where the settings of the plan's work lie, or will."""
-        return [*self._plan.settings_by_path()]
+    def settings_by_path(self) -> dict[str, Any]:
+        """Path and content of the plan's settings files."""
+        return self._plan.settings_by_path()
 
     def own_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
