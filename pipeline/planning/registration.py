@@ -28,7 +28,7 @@ from pipeline.planning import (
     drawn_scenarios,
     methods,
     planner,
-    resources,
+    run_estimates,
     shorthand,
     stage_settings,
 )
@@ -237,7 +237,7 @@ def rows_per_batch_row(run: Run) -> float:
 
 def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return resources.forward_passes_per_update(run) / 3
+    return run_estimates.forward_passes_per_update(run) / 3
 
 
 def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
@@ -247,7 +247,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = resources.model_flops_per_token(shape, vocabulary, length)
+    of_token = run_estimates.model_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 
