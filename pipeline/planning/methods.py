@@ -86,7 +86,7 @@ def fill_method_defaults(
     """
     rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
-        result = normal_form.normalise_settings(registry.rule_class(rule), given)
+        result = normal_form.fill_class_defaults(registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literal_defaults(rule), given)
     of_plan = {name: one for name in OF_PLAN if (one := method.get(name)) is not None}
@@ -165,7 +165,7 @@ def run_needs(run: Mapping[str, Any]) -> Needs:
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
-    return _cached_needs(run["rule"], json.dumps(planned_method(run)), names, steps)
+    return _cached_needs(run["rule"], json.dumps(settings_with_first_choices(run)), names, steps)
 
 
 @functools.cache
@@ -187,12 +187,12 @@ def _assumed_run_facts(domains: tuple[str, ...], budget: int, steps: int) -> Run
     return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
-def planned_method(run: Mapping[str, Any]) -> dict[str, Any]:
+def settings_with_first_choices(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's method with the first of the settings that a grid chooses from: all cost alike."""
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
 
-def method_problems(method: Mapping[str, Any], place: str) -> list[str]:
+def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[str]:
     """What is wrong with the rule's name, and with names and types of its settings.
 
     Their values are not judged: a scenario may lay others over them. `place` is where they were
@@ -278,6 +278,6 @@ def refuse_untrainable_runs(
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
         problems += construction_problems(
-            run["rule"], planned_method(run), run["domains"], recipe, where
+            run["rule"], settings_with_first_choices(run), run["domains"], recipe, where
         )
     refuse([*dict.fromkeys(problems)])

@@ -30,7 +30,9 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
         origin: Where it was set, for messages.
     """
     whole = {"compare": {}, "paper": {}, **config}
-    result = plain_values(validate_settings.validate(Experiment, whole, origin, together=False))
+    result = plain_nonempty_values(
+        validate_settings.validate(Experiment, whole, origin, together=False)
+    )
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATHS.items():
         for values in result.get(section, {}).values():
@@ -51,7 +53,7 @@ def _normalise_paths(value: Any) -> Any:
     return str(PurePosixPath(value))
 
 
-def plain_values(value: Any) -> Any:
+def plain_nonempty_values(value: Any) -> Any:
     """Plain JSON values of validated settings; what is absent or empty by default is left out."""
     if dataclasses.is_dataclass(value):
         kept = {
@@ -59,11 +61,11 @@ def plain_values(value: Any) -> Any:
             for field in dataclasses.fields(value)
             if (one := getattr(value, field.name)) != default_value(field) or not _is_empty(one)
         }
-        return {name: plain_values(one) for name, one in kept.items()}
+        return {name: plain_nonempty_values(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
-        return {name: plain_values(one) for name, one in value.items()}
+        return {name: plain_nonempty_values(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(plain_values, value)]
+        return [*map(plain_nonempty_values, value)]
     return value
 
 
@@ -71,7 +73,7 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def normalise_settings(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def fill_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
     types = {name: without_limits(hint) for name, hint in type_hints(settings_class).items()}
@@ -94,7 +96,10 @@ def fill_defaults(
     known = {n: v for n, v in defaults.items() if _is_nonempty_json(v)}
     real = {*real_names, *(name for name, value in known.items() if isinstance(value, float))}
     result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
-    return {name: _as_floats(v) if name in real else plain_values(v) for name, v in result.items()}
+    return {
+        name: _as_floats(v) if name in real else plain_nonempty_values(v)
+        for name, v in result.items()
+    }
 
 
 def _is_nonempty_json(value: Any) -> bool:

@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse, shortened_repr
 from pipeline.planning import (
@@ -68,7 +68,7 @@ def read_config_file(path: Path) -> Settings:
     return loaded
 
 
-def read_configuration(path: Path) -> Settings:
+def read_expanded_config(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
     return shorthand.expand_shorthand(join_included(read_config_file(path), path))
 
@@ -173,16 +173,22 @@ def _file_that_sets_results(path: Path, load: Callable[[Path], Settings]) -> Pat
     return _file_that_sets_results(path.parent / config["include"], load)
 
 
-def plan_of_workflow(
-    files: Sequence[Path], options: Mapping[str, Any]
-) -> tuple[Plan, Mapping[str, Any]]:
-    """The plan of a workflow, and its configuration without what it includes.
+class PlannedFiles(NamedTuple):
+    """What configuration files ask for."""
+
+    plan: Plan
+    own_config: Mapping[str, Any]
+    """What the files say themselves, without what they include."""
+
+
+def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> PlannedFiles:
+    """The plan of a workflow.
 
     A later file's values replace an earlier one's, and `options`, which `--config` sets, replace
     both. Snakemake's own reading of the files, as YAML 1.1, is not used.
 
     Raises:
-        InputError: as `read_configuration` and `plan`, or a target was taken for a file.
+        InputError: as `read_expanded_config` and `plan`, or a target was taken for a file.
     """
     load = functools.cache(read_config_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
@@ -201,7 +207,7 @@ def plan_of_workflow(
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
     planned = plan(shorthand.expand_shorthand(whole), *named, files)
-    return dataclasses.replace(planned, files=names, options=given), config
+    return PlannedFiles(dataclasses.replace(planned, files=names, options=given), config)
 
 
 def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
@@ -287,7 +293,7 @@ def plan(
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
-                    *stage_settings.decontaminated_tasks(own).values(),
+                    *stage_settings.decontamination_tasks_by_path(own).values(),
                 ]
             )
         },

@@ -193,7 +193,7 @@ def read_registration(path: Path) -> Registration:
     return result
 
 
-def files_with_same_scenarios(registration: Registration) -> list[str]:
+def registrations_with_same_scenarios(registration: Registration) -> list[str]:
     """Files of this project, none younger, that draw the same test scenarios by stream and seed.
 
     Their results may have been read. A scenario's domains are the same at each size.
@@ -251,7 +251,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     return float(recipe["rows"] * length * of_token)
 
 
-def at_paper_size(run: Run) -> Run:
+def run_at_paper_size(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
     scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}

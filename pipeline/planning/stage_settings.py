@@ -44,7 +44,8 @@ def fill_run_defaults(run: Settings) -> Settings:
     )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
-        name: normal_form.plain_values(validate(k, run[name], name)) for name, k in kinds.items()
+        name: normal_form.plain_nonempty_values(validate(k, run[name], name))
+        for name, k in kinds.items()
     }
     return with_sorted_keys({**run, **parts, "method": methods.rule_settings(method)})
 
@@ -118,7 +119,7 @@ def mixture_settings(
             "domains": config["scenarios"][mixture.scenario]["domains"],
             "options": options
             if finder == GRID
-            else normal_form.normalise_settings(finders.finder_class(finder), options),
+            else normal_form.fill_class_defaults(finders.finder_class(finder), options),
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
@@ -158,7 +159,7 @@ def tokenizer_settings(config: Settings, name: str) -> Settings:
     return values
 
 
-def decontaminated_tasks(config: Mapping[str, Any]) -> dict[str, str]:
+def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
     """Downstream tasks that no corpus may hold, by the path of their files in the results."""
     files = (config["packing"].get("hygiene", {}).get("decontaminate") or {}).get("files", [])
     folder, result = Path(config["results"], "tasks"), {}

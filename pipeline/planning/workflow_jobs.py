@@ -272,16 +272,12 @@ class WorkflowJobs:
         return not there or self._compared.is_outdated(rule, name)
 
     def _is_forced(self, rule: str, manifest: str) -> bool:
-        return (
-            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
-        )
+        return self._request.forces_all() or bool(self._forced_work & {rule, manifest})
 
     @functools.cached_property
-    def _forced_work(self) -> set[str] | None:
-        """Rules and manifests of what the user forces; None: all."""
-        named = self._request.forced_work()
-        if named is None:
-            return None
+    def _forced_work(self) -> set[str]:
+        """Rules and manifests of what the user forces."""
+        named = self._request.forced_rules_and_files()
         files = [Path(os.path.normpath(one)) for one in named]
         # A manifest is an output like those that it stands beside.
         beside = [made_from.manifest_beside(file) for file in files]

@@ -17,7 +17,7 @@ def test_sections_of_names_are_joined_through_any_number_of_files(tmp_path):
     (tmp_path / "sub" / "far.yaml").write_text("models: {a: 1}\nmethods: {mix: {}}\n")
     (tmp_path / "near.yaml").write_text("include: sub/far.yaml\nresults: r\nmethods: {pike: {}}\n")
     (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {own: {}}\n")
-    found = planner.read_configuration(tmp_path / "mine.yaml")
+    found = planner.read_expanded_config(tmp_path / "mine.yaml")
     methods = {"mix": {}, "pike": {}, "own": {}}
     assert found == {"models": {"a": 1}, "methods": methods, "results": "r"}
     assert list(found["methods"]) == list(methods)
@@ -166,4 +166,4 @@ def test_what_cannot_be_included_is_refused(tmp_path, include, message):
     for n in range(60):
         (tmp_path / f"chain{n}.yaml").write_text(f"include: chain{n + 1}.yaml\n")
     with pytest.raises(InputError, match=message):
-        planner.read_configuration(tmp_path / "mine.yaml")
+        planner.read_expanded_config(tmp_path / "mine.yaml")

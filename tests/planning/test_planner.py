@@ -55,7 +55,7 @@ def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
 
 
 def test_no_two_shipped_configurations_share_a_results_folder():
-    folders = [planner.read_configuration(path)["results"] for path in CONFIGS]
+    folders = [planner.read_expanded_config(path)["results"] for path in CONFIGS]
     assert len(set(folders)) == len(folders)
 
 
@@ -404,14 +404,14 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path, monkeypatch, name, c
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        planner.read_configuration(path)
+        planner.read_expanded_config(path)
     assert str(caught.value).startswith(f"{path} {expected}")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
     path = tmp_path / "marked.yaml"
     path.write_bytes(b"\xef\xbb\xbfexperiment: mine\n")
-    assert planner.read_configuration(path) == {"experiment": "mine"}
+    assert planner.read_expanded_config(path) == {"experiment": "mine"}
 
 
 def test_a_target_behind_configfile_is_named(tmp_path):
