@@ -70,10 +70,7 @@ USES = {
 def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
-    Args:
-        config: It obeys the schema.
-        origin: Where it was set, for messages.
-        files: Those that set it: a list with an anchor is named by it, once for all its places.
+    A list with an anchor in one of `files`, which set the configuration, is named once.
     """
     if undefined := _undefined_name_problems(config, files):
         return [f"{origin}: {problem}" for problem in undefined]

@@ -39,11 +39,7 @@ def rule_settings(method: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def class_reference(mixing_rule: str) -> str:
-    """Where a rule's class is: `module:Class`.
-
-    Raises:
-        InputError: there is no such rule.
-    """
+    """Where a rule's class is: `module:Class`; an InputError where there is no such rule."""
     if mixing_rule in RULES:
         return RULES[mixing_rule]
     module, _, name = mixing_rule.partition(":")
@@ -79,10 +75,7 @@ def fill_method_defaults(
     """A method with the defaults of its rule filled in.
 
     Of a class of the user's own, which is not imported, these are the literals behind its fields.
-
-    Args:
-        method: The method.
-        left_out: Settings that others find, whose defaults are left out.
+    Settings that others find are `left_out`.
     """
     rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
@@ -222,15 +215,7 @@ def construction_problems(
     recipe: settings.Training,
     place: str,
 ) -> list[str]:
-    """Every reason why a rule cannot train: it is constructed, and makes its first state.
-
-    Args:
-        mixing_rule: The rule's name.
-        given: Its settings.
-        domains: The domains to train on.
-        recipe: The training.
-        place: Where the settings were set, for messages.
-    """
+    """Every reason why a rule cannot train: it is constructed, and makes its first state."""
     names = tuple(domains)
     facts = _assumed_run_facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:

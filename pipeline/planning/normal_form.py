@@ -23,12 +23,7 @@ PATHS = {
 
 
 def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """A configuration with every default filled in, but those of mixing methods and finders.
-
-    Args:
-        config: The configuration, written out and checked.
-        origin: Where it was set, for messages.
-    """
+    """A checked configuration with every default filled in, but those of rules and finders."""
     whole = {"compare": {}, "paper": {}, **config}
     result = plain_nonempty_values(
         validate_settings.validate(Experiment, whole, origin, together=False)
@@ -84,13 +79,9 @@ def fill_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[s
 def fill_defaults(
     defaults: Mapping[str, Any], given: Mapping[str, Any], real_names: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Given settings with defaults where they are silent.
+    """Given settings with defaults where they are silent, but for those that JSON cannot hold.
 
-    Args:
-        defaults: Those that are known, by name; what JSON has no form for is left out.
-        given: What is set.
-        real_names: Settings whose whole numbers are real ones, too, as are those of which the
-            default is one.
+    Whole numbers become real ones for `real_names`, and where the default is a real number.
     """
     silent = {name for name, value in defaults.items() if value is None}
     known = {n: v for n, v in defaults.items() if _is_nonempty_json(v)}

@@ -38,11 +38,7 @@ LETTER_BYTES = 3
 
 
 def read_config_file(path: Path) -> Settings:
-    """A configuration file's own content.
-
-    Raises:
-        InputError: it cannot be read, is not a mapping in YAML (`strict_yaml`), or is a template.
-    """
+    """A configuration file's own content."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is a folder, a pipe or a device: name a file")
@@ -81,17 +77,9 @@ def join_included(
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
-    A section of names that both have holds the names of both, the included file's first.
-
-    Args:
-        config: The configuration.
-        origin: Its file, in whose folder the other's path begins.
-        included_by: Files that include this one.
-        load: Gives a file's own content.
-
-    Raises:
-        InputError: there is no such file, it cannot be read, it includes itself, or it sets what
-            the configuration sets, too: an include adds, and only a later file replaces.
+    A section of names that both have holds the names of both, the included file's first. An
+    include adds, and only a later file replaces. `origin` is the file, in whose folder the other's
+    path begins, `load` gives a file's own content.
     """
     whole = dict(config)
     if (name := whole.pop("include", None)) is None:
@@ -147,14 +135,8 @@ def _new_name_hint(path: str) -> str:
 def read_config_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
     """What `--config` sets, with numbers in the place of texts that look like them.
 
-    Snakemake makes texts of all that stands within a mapping or a list.
-
-    Args:
-        parsed: The options, as Snakemake reads them.
-        words: The same as they were given: `training={text: {steps: 8}}`.
-
-    Raises:
-        InputError: as `strict_yaml.load_strict_yaml`.
+    Snakemake makes texts of all that stands within a mapping or a list. `parsed` are the options as
+    it reads them, `words` as they were given: `training={text: {steps: 8}}`.
     """
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
@@ -186,9 +168,6 @@ def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> Plann
 
     A later file's values replace an earlier one's, and `options`, which `--config` sets, replace
     both. Snakemake's own reading of the files, as YAML 1.1, is not used.
-
-    Raises:
-        InputError: as `read_expanded_config` and `plan`, or a target was taken for a file.
     """
     load = functools.cache(read_config_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
@@ -226,10 +205,10 @@ def plan(
     owner: str | None = None,
     files: Sequence[Path] = (),
 ) -> Plan:
-    """Expands a configuration, after checking all of it.
+    """Expands a merged configuration, after checking all of it.
 
     Args:
-        config: The merged configuration.
+        config: The configuration.
         origin: Where it was set, for messages: "config.yaml".
         owner: The file that sets `results`, where that is another.
         files: Those that set it, whose anchors messages name.

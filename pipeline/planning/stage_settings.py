@@ -55,11 +55,7 @@ def evaluation_settings(
 ) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step.
 
-    Args:
-        config: A configuration whose names are known.
-        run: The run.
-        requested: Whether the configuration asks for it.
-        searched: Whether a grid or a finder reads its losses.
+    Such a run is not `requested`. Of one that is `searched`, a grid or a finder reads the losses.
     """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not run.is_among(named.pop("curves", {})):
@@ -98,14 +94,9 @@ def expand_tasks(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder, or a grid, is given: its options, and the runs that it reads, by name.
+    """What a finder, or a grid, is given: its options, and which of `runs` it reads, by name.
 
     Their folders are no part of it: results can be moved.
-
-    Args:
-        config: A configuration whose names are known.
-        mixture: Name of the mixture or the grid's choice.
-        runs: Settings of all runs by name.
     """
     values = dependencies.search_section(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]

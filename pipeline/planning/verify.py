@@ -253,11 +253,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 
 
 def _read_piece(path: Path, stage: str) -> _Piece:
-    """What a manifest vouches for.
-
-    Raises:
-        InputError: it is not whole, with what to do.
-    """
+    """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
     again = _remedy(path, stage)
     if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
