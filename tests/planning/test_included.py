@@ -78,18 +78,6 @@ def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, 
     )
 
 
-def test_a_scenario_like_another_has_an_evaluation_of_its_own(tmp_path):
-    mine = tmp_path / "own.yaml"
-    few = """
-evaluation: {few: {rows: 32, batch_tokens: 8192, checkpoints: last}}
-scenarios: {conflict-few: {like: conflict, evaluation: few}}
-"""
-    mine.write_text(OWN.replace("[conflict]", "[conflict, conflict-few]") + few)
-    evaluations = planner.plan_of_workflow([mine], {})[0].evaluations
-    rows = {run.split("/")[0]: asked["rows"] for run, asked in evaluations.items()}
-    assert rows == {"conflict": 64, "conflict-few": 32}
-
-
 def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     whole = yaml.safe_dump(config(), sort_keys=False)
     (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")

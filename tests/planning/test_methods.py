@@ -269,19 +269,6 @@ def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, mes
     assert f"methods.own in scenario text: {message}" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ("subprocess:Popen", "rule: 'subprocess:Popen' is no dataclass"),
-        ("mine.kinds:Mine", "rule: 'mine.kinds:Mine' cannot be imported"),
-        ("mine.other:Mine", "rule: 'mine.other:Mine' cannot be imported"),
-    ],
-)
-def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
-    with pytest.raises(InputError, match=expected):
-        registry.build_method(rule, {}, "run.json")
-
-
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
         methods.refuse_untrainable_runs([], [{"finder": "exposure-law"}, {"finder": "best"}])
