@@ -488,7 +488,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
 
 def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
     """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
-    values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
+    values = {k: str(v) for k, v in options.parse_text_pairs(texts, option).items()}
     pattern = values.pop("*", None)
     refuse([unknown_name_message(name, domains, option) for name in values if name not in domains])
     for name, value in values.items():
