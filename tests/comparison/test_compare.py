@@ -802,7 +802,7 @@ def test_power_is_that_of_the_pipelines_test():
     for size in (0.3, 1.0, 2.0):
         expected = detection_probability(size, 0.6, 4, 0.2)
         assert verdicts.detection_power(size, found) == pytest.approx(expected, abs=1e-6)
-    assert verdicts.detection_power(verdicts.smallest_detectable(found), found) == pytest.approx(
+    assert verdicts.detection_power(verdicts.detectable_difference(found), found) == pytest.approx(
         0.8, abs=1e-3
     )
     # Sixteen runs in the place of four: half the error, and fifteen degrees.
