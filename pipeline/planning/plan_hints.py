@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, enumerate_names, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
@@ -47,7 +47,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     idle = {s: [n for n in own_config.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
-            f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
+            f"{plan.origin}: {section}: defined, and used by no run: {names_text(names)}"
             f"{_domain_list_hint(plan) if section == 'sources' else ''}"
             for section, names in idle.items()
             if names
