@@ -22,16 +22,8 @@ def write_result_manifest(
     out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]
 ) -> None:
     """Writes the manifest, named after `out`, of the files that a stage made under settings."""
-    made_from.write_manifest(
-        made_from.manifest_beside(out),
-        stage=taken.stage,
-        settings=settings,
-        inputs=[*taken.inputs],
-        files=[*files],
-        modules=[stages.STAGES[taken.stage].partition(":")[0]],
-        assets=stages.ASSETS[taken.stage],
-        facts={},
-        snapshot=taken,
+    taken.write_manifest(
+        made_from.manifest_beside(out), settings=settings, files=[*files], facts={}
     )
 
 
