@@ -2,13 +2,17 @@
 
 import dataclasses
 import functools
+import os
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import dependencies, methods, records
 from pipeline.planning.dependencies import RunName
+from pipeline.runtime import made_from
+from pipeline.runtime.atomic_files import MANIFEST
 from pipeline.settings import GRID
 
 Settings = dict[str, Any]
@@ -154,6 +158,13 @@ class Plan:
             for name in self.tokenizers
         }
         return {self.manifest(*work): work for work in self.work} | models
+
+    def find_maker(self, file: Path) -> WorkName | None:
+        """The work that makes a file: its manifest is beside it, or in the next folder with one."""
+        at = Path(os.path.normpath(file))
+        places = [at, made_from.manifest_beside(at)]
+        places += [folder / MANIFEST for folder in (at, *at.parents)]
+        return next((made for p in places if (made := self.makers.get(str(p)))), None)
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""

@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -36,16 +35,6 @@ def cache_signature(function: F) -> F:
     """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
     vars(function)["__signature__"] = inspect.signature(function)
     return function
-
-
-def shell_prefix(folder: str, commands: str = "") -> str:
-    """What stands before each job's command: Python finds its modules in `folder` first.
-
-    The prefix is a format to Snakemake: braces of its own are doubled.
-    """
-    prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
-    prefix += commands
-    return prefix.replace("{", "{{").replace("}", "}}")
 
 
 class JobInputs(NamedTuple):

@@ -426,7 +426,7 @@ def _missing_work_problems(folder: Path, broken: set[Path]) -> Iterator[tuple[st
             "",
         )
     compared = outdated.compare_results(folder, *folder.absolute().parents)
-    for path in map(Path, compared.settings_paths() if compared else ()):
+    for path in map(Path, compared.plan.settings_by_path() if compared else ()):
         other = atomic_files.kind_of_non_file(path)
         if other and path.absolute().is_relative_to(folder.absolute()):
             yield (

@@ -8,7 +8,7 @@ import pytest
 from recipes import of_run
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, records, rule_inputs
+from pipeline.planning import planner, records, workflow_jobs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
 from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
@@ -210,9 +210,10 @@ def test_nodes_share_the_processes_of_a_training(plan):
         RuleResources(plan, Profile({"pretrain": {**asked, "device": "xla"}}))
 
 
-def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):
+def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path, monkeypatch):
     folder = tmp_path / "a {clone}"
-    prefix = rule_inputs.shell_prefix(str(folder)).format()  # As Snakemake does.
+    monkeypatch.setattr(workflow_jobs, "HERE", folder)
+    prefix = workflow_jobs.shell_prefix().format()  # As Snakemake does.
     for further in ({}, {"PYTHONPATH": "/nowhere"}):
         shown = subprocess.check_output(
             ["bash", "-c", f"{prefix}echo $PYTHONPATH"], env={**further, "PATH": "/usr/bin:/bin"}
