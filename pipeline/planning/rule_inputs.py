@@ -134,7 +134,7 @@ class RuleInputs:
         return {}
 
     def _inputs_of_database(self, selection: str) -> dict[str, Any]:
-        experiment = self.plan.experiment_of(selection)
+        experiment = self.plan.experiment_of_database(selection)
         return {"records": [place for _, _, place in records.database_manifests(experiment)]}
 
     _inputs_of_database_of_selection = _inputs_of_database
@@ -158,7 +158,7 @@ class RuleInputs:
         tables = [self.plan.manifest("table", name) for name in self.plan.tables]
         figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
         return {
-            "database": _database_manifest(self.plan.report_inputs().database),
+            "database": _database_manifest(self.plan.report_database_files().database),
             "tables": tables,
             "figures": figures,
         }
