@@ -284,7 +284,7 @@ def compare_results(*folders: Path) -> PlanComparison | None:
     The first folder that is an output root is taken. None where the configuration is not at hand,
     as with results that were copied alone: what is here under its name makes other results.
     """
-    found = next((root for root in map(output_root.find_root, folders) if root), None)
+    found = next((root for root in map(output_root.read_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
     plan, _ = planner.plan_of_workflow(found.files, found.options)

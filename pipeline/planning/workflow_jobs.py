@@ -5,6 +5,8 @@ many and run on this machine.
 """
 
 import functools
+import getpass
+import os
 import shlex
 import sys
 import uuid
@@ -106,7 +108,7 @@ class WorkflowJobs:
             shell: Snakemake's, of which each job's command gets a prefix.
         """
         signal_handler.restore_child_signals()
-        output_root.ensure_user_name()
+        _ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
         request = self._request
@@ -257,6 +259,14 @@ class WorkflowJobs:
             return {*work}
         makers = {self.plan.find_maker(Path(one)) for one in named}
         return {one for one in work if one.rule in named or one in makers}
+
+
+def _ensure_user_name() -> None:
+    """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"uid-{os.getuid()}"
 
 
 def _default_config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
