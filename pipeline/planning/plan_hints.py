@@ -207,7 +207,10 @@ def closing_hints(plan: Plan) -> list[str]:
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
     doubts = fold_doubts(doubts)
-    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
+    report, database = (
+        Path(plan.results) / "report" / "index.html",
+        plan.report_database_files().database,
+    )
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")
