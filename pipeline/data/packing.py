@@ -25,6 +25,7 @@ from pipeline import errors
 from pipeline.data import describe, filters
 from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
+    ENOUGH_DOCUMENTS,
     Hygiene,
     Packing,
     is_held_out,
@@ -240,9 +241,8 @@ log = logging.getLogger("pike")
 
 LEAST_TOKENS = 16
 """A split of fewer tokens is a mistake."""
-ENOUGH_DOCUMENTS, LARGEST_SHARE = 200, 0.02
-"""Fewer documents for validation, or one of more than this share of its tokens, are told: errors
-are over documents."""
+LARGEST_SHARE = 0.02
+"""A document of a larger share of the tokens for validation is told: errors are over documents."""
 
 
 def pack_corpus(

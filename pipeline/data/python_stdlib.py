@@ -21,7 +21,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
 from pipeline.data import cutting
 from pipeline.data.file_settings import Cut
-from pipeline.data.source_interface import Document
+from pipeline.data.source_interface import Document, Source
 from pipeline.settings import Sha256
 
 SUFFIXES = {
@@ -124,7 +124,7 @@ _NOT_CODE = frozenset(
 
 
 @dataclass(frozen=True)
-class PythonSource:
+class PythonSource(Source):
     """One topic of the text that comes with the running Python, or with installed packages."""
 
     topic: Topic
@@ -147,8 +147,6 @@ class PythonSource:
     bytes: PositiveInt | None = None
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
     kind: Literal["python"] = "python"
-
-    entropy_nats_per_character = None
 
     def problems(self) -> list[str]:
         """Topics without files."""
@@ -181,9 +179,7 @@ class PythonSource:
                 skipped["too long"] += 1
                 continue
             any_read = True
-            for number, text in cutting.cut_documents(
-                io.StringIO(whole), self.documents, _length_error_maker(name)
-            ):
+            for number, text in cutting.cut_documents(io.StringIO(whole), self.documents, name):
                 if cutting.is_blank(text):
                     skipped["blank"] += 1
                 else:
@@ -297,10 +293,6 @@ _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
-
-
-def _length_error_maker(name: str) -> cutting.MakeLengthError:
-    return lambda _: InputError(f"{name} is too long: write `documents: 8000 characters`")
 
 
 def _stdlib_modules() -> Files:
