@@ -71,16 +71,7 @@ class Answers:
 
 
 def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
-    """Asks the model all items, and grades it.
-
-    Args:
-        model: On its device already.
-        questions: The items.
-        batch_tokens: Tokens per forward pass.
-
-    Raises:
-        InputError: a likelihood is no finite number, or a token is none of the model's.
-    """
+    """Asks the model, on its device already, all items, and grades it."""
     scored = [Question(item.context_C, item.candidates) for item in questions.items]
     scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
@@ -92,13 +83,7 @@ def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) 
 
 
 def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
-    """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
-
-    Args:
-        questions: The I items.
-        sums: Of each item: log p(candidate | context) in nats.
-        alone: Of each item: log p(candidate) without the question, in nats.
-    """
+    """Picks and accuracies, from nats of each item's candidates behind its context and alone."""
     items = questions.items
     columns = {
         SUM: np.concatenate(sums),

@@ -142,13 +142,9 @@ class _ItemDraft:
 def build_items(
     held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
 ) -> DomainItems:
-    """Makes at most `choice.items` items; documents give one each before any gives a second.
+    """Makes at most `choice.items` items of which no candidate occurs in the training split.
 
-    Args:
-        held_out: The validation split.
-        train: The training split, in which no candidate may occur.
-        choice: The settings.
-        word_start_V: Whether each of the tokenizer's pieces begins a word.
+    Documents give one each before any gives a second.
     """
     shots = choice.shots if isinstance(choice, FewShot) else 0
     wanted = choice.items + shots

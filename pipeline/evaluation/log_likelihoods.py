@@ -80,13 +80,7 @@ class RowBatch:
 
 
 def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question whose first `shared` tokens, not all of its context, are left out.
-
-    Args:
-        context: Token ids.
-        candidates: Token ids of each, at least one.
-        shared: Leading tokens of the context that are read elsewhere.
-    """
+    """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
         token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),

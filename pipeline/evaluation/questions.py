@@ -75,18 +75,7 @@ class DownstreamQuestions:
 def prepare_domains(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
 ) -> list[EvaluatedDomain]:
-    """Windows and items of each domain.
-
-    Args:
-        evaluation: Settings.
-        work: The run.
-        corpora: Folder of the packed corpora, one subfolder per domain.
-        tokenizer: The model's.
-
-    Raises:
-        InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
-            be longer than what the model was trained on.
-    """
+    """Windows and items of each domain."""
     length = work.training.length
     for key, choice in evaluation.choices_by_setting().items():
         if choice.question_tokens - 1 > length:
@@ -105,18 +94,7 @@ def prepare_domains(
 def prepare_downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
 ) -> list[DownstreamQuestions]:
-    """The questions of the downstream tasks.
-
-    Args:
-        evaluation: Settings.
-        folder: Where the tasks were fetched to.
-        tokenizer: The model's.
-        length: Tokens of the rows that it was trained on.
-
-    Raises:
-        InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of
-            another schema or has too few demonstrations; or a question does not fit.
-    """
+    """The questions of the downstream tasks that `folder` holds, for rows of `length` tokens."""
     if not evaluation.tasks:
         return []
     if folder is None:

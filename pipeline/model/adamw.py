@@ -65,13 +65,7 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
 def build_per_domain_adamw(
     model: nn.Module, recipe: settings.Training, domains: int
 ) -> PerDomainAdamW:
-    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay.
-
-    Args:
-        model: The model.
-        recipe: The training recipe.
-        domains: How many domains K have moments of their own.
-    """
+    """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
     plain = build_adamw(model, recipe)
     compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
     kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW

@@ -59,18 +59,7 @@ class RunInputs:
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
 ) -> RunInputs:
-    """Opens the inputs of a run.
-
-    Args:
-        work: The run's settings.
-        method: Its method.
-        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        reference: Folder of the finished run whose model is the reference, where one is needed.
-        mixture: Manifest of a found mixture or of a grid's choice, where one is needed.
-
-    Raises:
-        InputError: one is missing, damaged, or does not fit the run; or is there without need.
-    """
+    """Opens what a run reads; what is missing, damaged, of no use or does not fit is refused."""
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
@@ -187,11 +176,7 @@ def _check_optional_inputs(
 
 
 def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
-    """The settings that a grid's best run gives to a run's method; none without a grid.
-
-    Raises:
-        InputError: no manifest, or one that gives other settings or values than the grid has.
-    """
+    """The settings that a grid's best run gives to a run's method; none without a grid."""
     if not work.tuned:
         return {}
     named = ", ".join(work.tuned)
@@ -233,17 +218,7 @@ def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]
 def refuse_untrainable(
     work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
 ) -> None:
-    """Makes sure that this recipe, these processes and this device can train the run.
-
-    Args:
-        work: The run.
-        method: Its method.
-        device: Where it would train.
-        shard: Whether each process or chip keeps a part of the model only.
-
-    Raises:
-        InputError: they cannot; all that is wrong, and what to do instead.
-    """
+    """Raises InputError with all that keeps these processes and this device from training."""
     recipe, n = work.training, parallel.world_size()
     problems = [
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"

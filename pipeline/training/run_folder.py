@@ -92,17 +92,6 @@ class RunFolder:
         model: Transformer,
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        """Opens the folder.
-
-        Args:
-            lease: The lease.
-            work: The run's settings.
-            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
-                their fingerprints; and more.
-            modules: Modules whose code makes it.
-            model: What is trained.
-            optimizer: Its optimizer.
-        """
         self.lease, self.work, self.identity, self._modules = lease, work, identity, modules
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
@@ -122,9 +111,6 @@ class RunFolder:
         one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
-
-        Raises:
-            InputError: the disk is full, or records are missing.
         """
         state = make_state()
         result = distributed.broadcast_from_main(self._find_resumable)
@@ -208,10 +194,6 @@ class RunFolder:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
-
-        Raises:
-            InputError: the disk was full for the one before, or another process has taken the
-                folder.
         """
         if distributed.is_main_process():
             self.lease.refuse_if_lost()
@@ -245,16 +227,7 @@ class RunFolder:
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
-        """Waits for the last checkpoint, joins the records and writes the manifest.
-
-        Args:
-            taken: What the run is made from.
-            epochs: How many times each domain's text was read, by domain.
-            device: Where it was trained.
-
-        Raises:
-            InputError: records are missing, or a kept checkpoint is damaged.
-        """
+        """Waits for the last checkpoint, joins the records and writes the manifest."""
         work, recipe = self.work, self.work.training
         with self.records.timed("checkpoint"):
             self.writer.wait()

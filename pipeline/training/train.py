@@ -59,16 +59,6 @@ class MixedRows:
         micro_batch_rows: int,
         device: torch.device,
     ) -> None:
-        """Keeps where rows come from.
-
-        Args:
-            mixtures: By purpose.
-            passes: How passes are made.
-            rows: Rows b of a step.
-            seed: The run's.
-            micro_batch_rows: Rows of a pass.
-            device: Where the passes are made.
-        """
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
