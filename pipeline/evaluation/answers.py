@@ -34,12 +34,16 @@ tokens shared with it. Raw likelihood prefers the most fluent candidate whatever
 class QuestionSet:
     """One task, asked in one way of any number of models."""
 
+    name: str
+    """Of the task and the way, in messages and manifests."""
     task: str
     shots: int
     formulation: str
     metrics: tuple[str, ...]
     """The scores that rank candidates; the first one makes the picks."""
     items: Sequence[EncodedItem]
+    manifest_facts: dict[str, Any]
+    """What a manifest says of it."""
 
     @property
     def identity(self) -> tuple[str, int, str]:
@@ -77,8 +81,7 @@ def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) 
     try:
         sums = score_questions(model, scored, batch_tokens=batch_tokens)
     except InputError as error:
-        task, shots, formulation = questions.identity
-        raise InputError(f"{task}, {shots}-shot, {formulation}: {error}") from None
+        raise InputError(f"{questions.name}: {error}") from None
     return grade_answers(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 

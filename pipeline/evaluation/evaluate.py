@@ -16,19 +16,13 @@ that methods can be compared document by document and item by item.
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import (
-    DownstreamQuestions,
-    EvaluatedDomain,
-    prepare_domains,
-    prepare_downstream,
-)
+from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, prepare_downstream
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
@@ -74,9 +68,8 @@ def evaluate_run(
     place = devices.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
-    benchmarks = prepare_downstream(evaluation, tasks, pieces, work.training.length)
-    questions = [several for domain in domains for several in domain.question_sets()]
-    questions += [one.question_set() for one in benchmarks]
+    questions = [one for domain in domains for one in domain.questions]
+    questions += prepare_downstream(evaluation, tasks, pieces, work.training.length)
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -103,7 +96,10 @@ def evaluate_run(
             facts={
                 "run": record["run"],
                 "steps": list(steps),
-                **_manifest_facts(domains, benchmarks),
+                "windows": {d.name: d.windows.manifest_facts() for d in domains},
+                "searched": {d.name: d.search.manifest_facts() for d in domains if d.search},
+                "tasks": {one.name: one.manifest_facts for one in questions},
+                "skipped": {way: why for d in domains for way, why in d.skipped.items()},
             },
             snapshot=taken,
         )
@@ -146,17 +142,3 @@ def _measure_finite_loss(
             "training.peak_learning_rate and train again"
         )
     return result
-
-
-def _manifest_facts(
-    domains: Sequence[EvaluatedDomain], benchmarks: Sequence[DownstreamQuestions]
-) -> dict[str, Any]:
-    return {
-        "windows": {d.name: d.windows.manifest_facts() for d in domains},
-        "searched": {d.name: d.search.manifest_facts() for d in domains if d.search is not None},
-        "tasks": {
-            **{way: asked.manifest_facts() for d in domains for way, asked in d.items.items()},
-            **{b.benchmark.spec.name: b.manifest_facts() for b in benchmarks},
-        },
-        "skipped": {way: why for d in domains for way, why in d.skipped.items()},
-    }
