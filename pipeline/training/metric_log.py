@@ -103,17 +103,14 @@ class RunRecords:
         domains: Sequence[str],
         *,
         writes: bool = True,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.path = folder / LOG
-        self._folder, self._domains, self._writes, self._now = folder, domains, writes, now
+        self._folder, self._domains, self._writes = folder, domains, writes
         self._lines: list[str] = []
-        self._written = now()
+        self._written = time.monotonic()
         self.clock = Clock()
         self.timed = self.clock.timed
         """Counts the block's wall seconds to a phase, but for those of phases within it."""
-        self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = []
-        """Who is given the table and the columns of each row as it comes."""
 
     def add_row(self, table: str, **values: Value) -> None:
         """Adds a row by its columns' names, all of them; NaN is stored as null."""
@@ -121,8 +118,6 @@ class RunRecords:
         assert values.keys() == set(names), f"{table}: {sorted(values)}"
         row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
         self._add_line(table, row)
-        for listener in self.listeners:
-            listener(table, row)
 
     def add_domains(self, table: str, step: int, **columns_K: Array) -> None:
         """Adds a row for each domain, from columns over the domains."""
@@ -132,7 +127,7 @@ class RunRecords:
 
     def write_if_due(self) -> None:
         """Writes what waits, where the last write is a second ago."""
-        if self._now() - self._written >= SECONDS:
+        if time.monotonic() - self._written >= SECONDS:
             self._write_lines()
 
     def mark_checkpoint(self, step: int) -> None:
@@ -228,7 +223,7 @@ class RunRecords:
             self._lines.append(_json_line(table, row))
 
     def _write_lines(self) -> None:
-        self._written = self._now()
+        self._written = time.monotonic()
         if self._lines:
             with (
                 errors.explain_disk_errors(self.path),

@@ -202,12 +202,7 @@ class StepLog:
                 self._add_step(one)
 
     def _add_step(self, unwritten: UnwrittenStep) -> None:
-        step, result, weights_K, seconds = (
-            unwritten.step,
-            unwritten.result,
-            unwritten.weights_K,
-            unwritten.seconds,
-        )
+        step, result, weights_K, positions_K, rate, seconds = unwritten
         records, count_K, chosen_K = self._records, result.signals.count_K, result.coefficient_K
         assert count_K is not None
         loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
@@ -218,7 +213,7 @@ class StepLog:
             step=step,
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
-            learning_rate=unwritten.rate,
+            learning_rate=rate,
             gradient_norm=result.norm,
             seconds=seconds,
             **self._meter.pace(seconds)._asdict(),
@@ -228,9 +223,7 @@ class StepLog:
         if chosen_K is not None:
             records.add_domains("coefficients", step, coefficient=chosen_K)
         self._report_alarms(
-            self._watch.after_step(
-                self.alarms, step, weights_K, count_K, unwritten.positions_K, chosen_K
-            )
+            self._watch.after_step(self.alarms, step, weights_K, count_K, positions_K, chosen_K)
         )
         if result.signals.statistics is not None:
             # Their time is the pass's own.
