@@ -92,14 +92,21 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
     _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
+    rows = {domain: corpus.rows(recipe.length) for domain, corpus in corpora.items()}
     problems = [
-        f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
-        f"fewer than one batch of {recipe.rows} (scenarios.{work.scenario}): give its source more "
-        "text, or lower training's rows or length"
-        for d, c in corpora.items()
-        if c.rows(recipe.length) < recipe.rows
+        f"domain {domain!r} has {there} rows of {recipe.length} tokens to train on, fewer than one "
+        f"batch of {recipe.rows} (scenarios.{work.scenario}): give its source more text, or lower "
+        "training's rows or length"
+        for domain, there in rows.items()
+        if there < recipe.rows
     ]
-    problems += _text_shortage_problems(corpora, work)
+    needed, whole = recipe.rows * recipe.steps, sum(rows.values())
+    if recipe.max_epochs is not None and needed > recipe.max_epochs * whole:
+        problems.append(
+            f"the run trains on {needed:,} rows, but the domains have {whole:,}, which may be read "
+            f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
+            "fewer steps, or raise max_epochs"
+        )
     refuse(problems)
     return corpora
 
@@ -142,20 +149,6 @@ def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpu
             "validation_every"
         )
     return corpora
-
-
-def _text_shortage_problems(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
-    """Whether even all text, read as often as is allowed, is less than the run trains on."""
-    recipe = work.training
-    there = sum(c.rows(recipe.length) for c in corpora.values())
-    needed = recipe.rows * recipe.steps
-    if recipe.max_epochs is None or needed <= recipe.max_epochs * there:
-        return []
-    return [
-        f"the run trains on {needed:,} rows, but the domains have {there:,}, which may be read "
-        f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
-        "fewer steps, or raise max_epochs"
-    ]
 
 
 def _check_optional_inputs(
