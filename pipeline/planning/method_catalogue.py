@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import described_settings, is_required, setting_lines, wrap_text
+from pike_mixing.settings import is_required, setting_descriptions, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -181,7 +181,7 @@ def _rule_json(mixing_rule: str) -> dict[str, Any]:
     return {
         "rule": mixing_rule,
         "about": getattr(kind, "about", ""),
-        "settings": [one._asdict() for one in described_settings(kind)],
+        "settings": [one._asdict() for one in setting_descriptions(kind)],
         "measures": cost.measured,
         "work": cost.work,
         "memory": cost.memory,

@@ -205,7 +205,7 @@ def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[s
     given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
         method
     )
-    return field_problems(registry.rule_class(rule), given, place, limits=False)
+    return field_problems(registry.rule_class(rule), given, place, with_limits=False)
 
 
 def construction_problems(

@@ -55,19 +55,15 @@ class SnakemakeRequest:
         asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)
 
-    def forces_all(self) -> bool:
-        """Whether all is to be made whatever is there."""
-        return bool(self._dag_settings.forceall)
-
-    def forced_rules_and_files(self) -> set[str]:
-        """Those that are to be made whatever is there.
+    def forced_rules_and_files(self) -> set[str] | None:
+        """Rules and files that are to be made whatever is there; None: all.
 
         Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that
         what only stands on it, whose inputs are `ancient`, follows.
         """
         asked = self._dag_settings
         targets = (*asked.targets, *asked.until) if asked.forcetargets else ()
-        return {*asked.forcerun, *targets}
+        return None if asked.forceall else {*asked.forcerun, *targets}
 
     @property
     def _dag_settings(self) -> Any:

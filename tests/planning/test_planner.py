@@ -11,7 +11,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, records, rule_inputs
-from pipeline.planning.plan import OF_SETTINGS
+from pipeline.planning.plan import OF_SETTINGS, Selection
 from pipeline.runtime import atomic_files
 
 THREE = ("like-en", "like-hi", "like-de")
@@ -232,7 +232,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment_of_runs([run])
+    experiment = planned(small).experiment_of_selection(Selection((run,)))
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -495,7 +495,7 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment_of_runs(["installed/nano/mix/seed0"])["tasks"]
+    folders = plan.experiment_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
@@ -532,7 +532,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.job_inputs("database_of_selection", plan.selection_name("table", name)).paths()
+        name: reads.job_inputs("database_of_selection", plan.database_name("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]
@@ -542,7 +542,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
     assert plan.database_path("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment_of_runs(plan.requested, trained=False)["runs"][
+    record = plan.experiment_of_selection(Selection(plan.requested, is_trained=False))["runs"][
         "symbols/nano/mix/seed220"
     ]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
@@ -567,7 +567,8 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     small, at, value, reads
 ):
     def recorded():
-        some = plan.experiment_of_runs([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
+        runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
+        some = plan.experiment_of_selection(Selection(runs))
         return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
 
     plan = planned(small)
