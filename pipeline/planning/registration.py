@@ -52,9 +52,9 @@ from pipeline.settings import Commit, Training
 Sections = dict[str, dict[str, Any]]
 AT_TARGET = "fixed-at-target"
 """Fixed weights equal to the target; in scenarios with a target alone."""
-STEPS = "steps-"
+RECIPE_PREFIX = "steps-"
 """What the names of the compared runs' recipes begin with; their number of steps follows."""
-FOLDER = ROOT / "workflow" / "registered"
+REGISTRATIONS = ROOT / "workflow" / "registered"
 """The registrations of this project."""
 
 
@@ -136,7 +136,7 @@ class Registration:
         result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
         own_names = {
             "models": rf"{re.escape(self.size)}(-\d+)?",
-            "recipes": rf"{STEPS}\d+",
+            "recipes": rf"{RECIPE_PREFIX}\d+",
             "methods": "|".join(map(re.escape, (AT_TARGET, *self.mix_for))),
             "mix_for": AT_TARGET,
         }
@@ -168,7 +168,7 @@ class Registration:
 def read_registration(path: Path) -> Registration:
     """Reads and checks a registration, whose name no other of this project has."""
     result = validate(Registration, planner.read_config_file(path), str(path))
-    namesake = FOLDER / f"{result.benchmark}.yaml"
+    namesake = REGISTRATIONS / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
         raise InputError(
             f"{path}.benchmark: {result.benchmark} is that of {namesake}, whose results would lie "
@@ -183,7 +183,7 @@ def registrations_with_same_scenarios(registration: Registration) -> list[str]:
     Their results may have been read. A scenario's domains are the same at each size.
     """
     drawn = registration.scenarios
-    every = {path.name: read_registration(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    every = {path.name: read_registration(path) for path in sorted(REGISTRATIONS.glob("*.yaml"))}
     return [
         name
         for name, one in every.items()
@@ -195,7 +195,7 @@ def registrations_with_same_scenarios(registration: Registration) -> list[str]:
 
 PAPER = {"rows": 256, "steps": 120_000}
 """Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
-IN_STEPS = ("every", "first")
+STEP_SETTINGS = ("every", "first")
 """Settings of rules that count steps: at another size they keep their share of the run."""
 
 Run = Mapping[str, Any]
@@ -235,7 +235,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
 def run_at_paper_size(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
-    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}
+    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in STEP_SETTINGS and v}
     return {
         **run,
         "training": {**run["training"], **PAPER},
@@ -243,7 +243,7 @@ def run_at_paper_size(run: Run) -> Run:
     }
 
 
-MADE_BY = "# Made by `pike scenarios "
+FIRST_WORDS = "# Made by `pike scenarios "
 """What a file of this command begins with."""
 
 
@@ -321,7 +321,7 @@ def workflow_configuration(registration: Registration) -> dict[str, Any]:
 
 
 def _recipe_name(recipe: Training) -> str:
-    return f"{STEPS}{recipe.steps}"
+    return f"{RECIPE_PREFIX}{recipe.steps}"
 
 
 def _tokenizer_settings(drawn: DrawnScenario) -> dict[str, Any]:
@@ -401,14 +401,14 @@ def write_configuration(given: Path, out: Path) -> str:
         InputError: the registration is wrong, or its configuration is, or another file is in the
             place of `out`.
     """
-    if out.is_file() and not out.read_bytes().startswith(MADE_BY.encode()):
+    if out.is_file() and not out.read_bytes().startswith(FIRST_WORDS.encode()):
         raise InputError(
             f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
         )
     chosen = read_registration(given)
     config = workflow_configuration(chosen)
     planner.plan(shorthand.expand_shorthand(config), str(given))
-    head = f"{MADE_BY}{given}`: change that file.\n"
+    head = f"{FIRST_WORDS}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
