@@ -163,7 +163,8 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up_manifests()
+    for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
+        validate_settings.warm_up_validation(kind, extra="ignore")
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
         validate_settings.warm_up_validation(

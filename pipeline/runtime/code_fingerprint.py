@@ -332,7 +332,7 @@ def _digest_cache() -> checksums.DigestCache:
 
 def _digest_and_imports(path: Path) -> list[str]:
     """The digest of a file, and the names that it imports if it is Python."""
-    return _digest_cache().read_once(path, _digest_and_imports_text).split()
+    return _digest_cache().remember(path, _digest_and_imports_text).split()
 
 
 def _digest_and_imports_text(path: Path) -> str:

@@ -164,12 +164,7 @@ CHECKPOINT = _typed_dict(
 
 
 def read_manifest(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
-    """The manifest of a stage's work.
-
-    Args:
-        path: Its place.
-        stage: The stage that wrote it.
-        remedy: What to do when it is not whole, for messages.
+    """The manifest of a stage's work; `remedy` is what to do when it is not whole.
 
     Raises:
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
@@ -213,17 +208,11 @@ OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 
 
 def content_digest(path: Path, reader: str) -> str | None:
-    """Digest of what a stage uses of a manifest: where it is the same, so is the stage's work.
+    """Digest of what the stage `reader` uses of a manifest: where it is the same, so is its work.
 
     These are the files that it lists, and such facts as the reader uses: neither licences and
-    revisions, which are recorded with them, nor code, times and places.
-
-    Args:
-        path: A manifest of a stage or of a checkpoint, or any other file.
-        reader: The stage that reads it.
-
-    Returns:
-        None of what is no manifest, or of one that the stage reads whole.
+    revisions, which are recorded with them, nor code, times and places. None of what is no
+    manifest of a stage or of a checkpoint, or of one that the stage reads whole.
     """
     if reader in SHOW_ALL or path.suffix != ".json":
         return None
@@ -286,13 +275,7 @@ def stage_of_manifest(manifest: Path) -> str | None:
 
 
 def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
-    """Stops at a file's content that is not of a type.
-
-    Args:
-        content: The content.
-        kind: The type.
-        path: The file, for messages.
-        remedy: What to do, for messages.
+    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do.
 
     Raises:
         InputError: every key that is missing or of another type, and what to do.
@@ -302,12 +285,6 @@ def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
-
-
-def warm_up_manifests() -> None:
-    """Does once what reading a manifest of each kind begins with."""
-    for kind in (*STAGES.values(), CHECKPOINT):
-        validate_settings.warm_up_validation(kind, extra="ignore")
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
