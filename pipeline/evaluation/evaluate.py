@@ -31,7 +31,7 @@ from pipeline.evaluation.questions import (
 )
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Evaluation
@@ -71,7 +71,7 @@ def evaluate_run(
     if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     benchmarks = prepare_downstream(evaluation, tasks, pieces, work.training.length)

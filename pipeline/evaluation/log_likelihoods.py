@@ -225,7 +225,7 @@ def score_questions(
             lengths = [P + _padded_length(len(r.token_L), device) for r in rows]
             for batch in _batches_by_length(lengths, batch_tokens):
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
-                if devices.compiles(device):
+                if devices.is_xla(device):
                     size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
                     sums = _score_rows_of_size(model, members, size)
                 else:
@@ -244,14 +244,14 @@ def score_questions(
 
 def _prefix_groups_for(contexts: Sequence[Ints], device: torch.device) -> list[PrefixGroup]:
     """Questions that are read together; on a device that compiles all, and nothing of them once."""
-    if contexts and devices.compiles(device):
+    if contexts and devices.is_xla(device):
         return [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
     return group_by_shared_prefix(contexts)
 
 
 def _padded_length(length: int, device: torch.device) -> int:
     """Tokens that a row of so many takes."""
-    if not devices.compiles(device):
+    if not devices.is_xla(device):
         return length
     return max(SHORTEST, 1 << (length - 1).bit_length())
 

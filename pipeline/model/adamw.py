@@ -22,7 +22,7 @@ def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
     # A program that is compiled once counts its steps itself.
-    compiled = devices.compiles(matrices[0].device)
+    compiled = devices.is_xla(matrices[0].device)
     return AdamW(
         [
             {"params": matrices, "weight_decay": recipe.weight_decay},
@@ -73,7 +73,7 @@ def build_per_domain_adamw(
         domains: How many domains K have moments of their own.
     """
     plain = build_adamw(model, recipe)
-    compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
+    compiled = devices.is_xla(plain.param_groups[0]["params"][0].device)
     kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW
     groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
     return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})

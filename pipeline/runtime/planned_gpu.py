@@ -6,7 +6,7 @@ No stage imports this module: what a job was planned for is not what it computes
 import logging
 import re
 
-from pipeline.runtime import devices
+from pipeline.runtime import devices, pick_device
 from pipeline.runtime.accelerators import Accelerator, find_accelerator
 
 log = logging.getLogger("pike")
@@ -29,7 +29,7 @@ def warn_of_other_gpu(accelerator: str, device: str) -> None:
     """
     planned = find_accelerator(accelerator, "--accelerator")
     if planned.device == device == "cuda":
-        place = devices.pick_device(device)
+        place = pick_device.pick_device(device)
         name = devices.describe_device(place).removeprefix("cuda: ")
         memory = devices.gpu_memory_bytes(place)
         if is_other_gpu(planned, name, memory):

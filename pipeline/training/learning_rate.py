@@ -26,5 +26,5 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
         device = group["params"][0].device
-        least = LEAST_RATE if devices.compiles(device) else 0.0
+        least = LEAST_RATE if devices.is_xla(device) else 0.0
         group["lr"] = devices.number_on_device(max(rate, least), device)

@@ -36,6 +36,7 @@ from pipeline.runtime import (
     distributed,
     locks,
     made_from,
+    pick_device,
     signal_handler,
     xla_chips,
 )
@@ -145,7 +146,7 @@ def pretrain(
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join_processes(place)
