@@ -64,7 +64,7 @@ def _explain_error(error: Exception) -> tuple[str, int] | None:
         return shortage, MISTAKE
     if isinstance(error, OSError) and errors.is_user_fixable(error):
         return str(errors.as_input_error(error)), MISTAKE
-    if uncompiled := errors.compilation_remedy(error):
+    if uncompiled := errors.remedy_for_failed_compilation(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:

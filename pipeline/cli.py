@@ -17,8 +17,8 @@ from pipeline.runtime import (
     environment,
     manifests,
     programs,
+    settings_messages,
     signal_handler,
-    validate_settings,
 )
 
 
@@ -164,10 +164,10 @@ def warm_up(names: Iterable[str]) -> None:
     from pipeline.planning import stages
 
     for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
-        validate_settings.warm_up_validation(kind, extra="ignore")
+        settings_messages.warm_up_validation(kind, extra="ignore")
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up_validation(
+        settings_messages.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)
         )
 

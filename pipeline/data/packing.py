@@ -44,7 +44,7 @@ from pipeline.data.shards import (
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 UNTOUCHED = Hygiene()
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()

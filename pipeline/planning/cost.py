@@ -89,7 +89,7 @@ def _memory_warnings(work: jobs.Jobs, cost: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     needed = {rule["rule"]: rule["memory_bytes"] for rule in cost["rules"]}
     here = environment.available_memory()
-    if not work.device.memory and max(needed.values(), default=0) > here:
+    if not work.device.memory_bytes and max(needed.values(), default=0) > here:
         rule = max(needed, key=needed.__getitem__)
         yield (
             f"{work.device.name}: a job of {rule} takes about {_bytes_text(needed[rule])} of "
@@ -111,7 +111,7 @@ def _parse_device(device: str) -> tuple[Accelerator, int]:
             types = " or ".join(f"{one}:{number}" for one in near)
             raise InputError(f"--devices: {device}: the kind comes first: type {types}")
         name = written
-    kind = accelerators.find_accelerator(name, "--devices")
+    kind = accelerators.accelerator_of_name(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
     accelerators.refuse_too_many_devices(kind, int(number or 1), "--devices")
@@ -235,8 +235,8 @@ def _hours_by_seed_lines(work: jobs.Jobs) -> Iterator[str]:
 
 
 def _device_line(device: Accelerator) -> str:
-    peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak.items())
-    memory = f", {_bytes_text(device.memory)}" if device.memory else ""
+    peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak_flops.items())
+    memory = f", {_bytes_text(device.memory_bytes)}" if device.memory_bytes else ""
     return (
         f"{device.name}: peak TFLOP/s {peaks}{memory}; "
         f"{device.utilisation:.0%} of the peak is assumed"

@@ -22,7 +22,7 @@ from pipeline.planning import (
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.paper_roles import NameUse
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASK_PATTERNS
@@ -92,7 +92,7 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         return [f"{origin}: {problem}" for problem in by_place.values()]
     if found := [*_grid_problems(config), *_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in found]
-    whole = validate_settings.validate(Experiment, config, origin, together=False)
+    whole = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
     further = [
         f"{origin}: {problem}" for problem in _incompatibility_problems(config, whole.training)
     ]

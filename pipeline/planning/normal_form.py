@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pike_mixing.settings import default_value, type_hints, without_limits
 from pipeline.planning.configuration import Experiment
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 
 PATHS = {
     "sources": ("files", "validation_files", "exclude"),
@@ -30,7 +30,9 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
         origin: Where it was set, for messages.
     """
     whole = {"compare": {}, "paper": {}, **config}
-    result = plain_values(validate_settings.validate(Experiment, whole, origin, together=False))
+    result = plain_values(
+        settings_messages.validate(Experiment, whole, origin, allow_contradictions=True)
+    )
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATHS.items():
         for values in result.get(section, {}).values():

@@ -46,7 +46,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Commit, Training
 
 Sections = dict[str, dict[str, Any]]

@@ -106,7 +106,9 @@ def verify_results(
     size, began = sum(file.bytes for file in every), time.monotonic()
     with Progress("verify", total=round(size / 1e6), unit="MB") as progress:
         stages = {id(file): one.content.get("stage") for one in kept for file in one.files}
-        for file, problem in checksums.find_problems(checksums.content_problem, every, workers):
+        for file, problem in checksums.problem_of_each_file(
+            checksums.content_problem, every, workers
+        ):
             if problem:
                 result.add(problem, stages[id(file)])
                 broken.add(file.path)

@@ -114,7 +114,7 @@ class RuleResources:
             return math.ceil(job(wildcards).disk_bytes / 1e6)
 
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
-        memory, disk = self._jobs_with_device_of(rule).device.memory, DISK_BYTES.get(rule)
+        memory, disk = self._jobs_with_device_of(rule).device.memory_bytes, DISK_BYTES.get(rule)
         gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
         return {
             "mem_mb": cache_signature(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
@@ -147,7 +147,7 @@ class RuleResources:
             return max(1, self.process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
-        if self._jobs_with_device_of("pretrain").device.memory:
+        if self._jobs_with_device_of("pretrain").device.memory_bytes:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
         return {**taken, "cpus_per_task": each}
 
@@ -225,7 +225,7 @@ class RuleResources:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._jobs_with_device_of(rule)
         count = work.job(rule, name).devices if rule == "pretrain" else 0
-        if count < 2 or self._nodes > 1 or not work.device.memory or work.refusal(name):
+        if count < 2 or self._nodes > 1 or not work.device.memory_bytes or work.refusal(name):
             return None
         return (
             f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
@@ -236,7 +236,7 @@ class RuleResources:
         return self._jobs[rule if rule in TRAINS else ""]
 
     def _build_jobs(self, rule: str) -> Jobs:
-        device = accelerators.find_accelerator(self._accelerator(rule))
+        device = accelerators.accelerator_of_name(self._accelerator(rule))
         return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
 
 

@@ -14,7 +14,7 @@ from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 
 @dataclasses.dataclass(frozen=True)

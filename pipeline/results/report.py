@@ -29,7 +29,7 @@ from pipeline.results import (
 from pipeline.results.provenance import REPORT
 from pipeline.results.selection import Row, open_current_version, query
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 FRONT = ("losses",)
 """Figures that the first page shows."""

@@ -46,7 +46,7 @@ from pipeline.results.display import EMPTY, Cell, cell_of, is_finite, number_wit
 from pipeline.results.selection import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",

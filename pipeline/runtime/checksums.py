@@ -61,7 +61,7 @@ def content_problem(
     return result
 
 
-def find_problems(
+def problem_of_each_file(
     check: Callable[[ListedFile], str | None],
     files: Iterable[ListedFile],
     workers: int | None = None,
@@ -91,7 +91,7 @@ def refuse_damaged(
     known = None if cache_file is None else DigestCache(cache_file)
     sha256 = atomic_files.sha256 if known is None else known.sha256
     check = functools.partial(content_problem, sha256=sha256) if content else size_problem
-    wrong = [problem for _, problem in find_problems(check, files) if problem]
+    wrong = [problem for _, problem in problem_of_each_file(check, files) if problem]
     if known is not None:
         known.save()
     refuse(wrong)

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings
-from pipeline.runtime import atomic_files, validate_settings
+from pipeline.runtime import atomic_files, settings_messages
 
 
 def _typed_dict(keys: Mapping[str, Any]) -> Any:
@@ -281,7 +281,7 @@ def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate_settings.validate(kind, content, "", together=False, extra="ignore")
+        settings_messages.validate(kind, content, "", allow_contradictions=True, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
@@ -300,7 +300,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validate_settings.validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:

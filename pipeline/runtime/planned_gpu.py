@@ -7,7 +7,7 @@ import logging
 import re
 
 from pipeline.runtime import devices, pick_device
-from pipeline.runtime.accelerators import Accelerator, find_accelerator
+from pipeline.runtime.accelerators import Accelerator, accelerator_of_name
 
 log = logging.getLogger("pike")
 
@@ -27,7 +27,7 @@ def warn_of_other_gpu(accelerator: str, device: str) -> None:
     Raises:
         InputError: the accelerator is unknown, or there is no GPU.
     """
-    planned = find_accelerator(accelerator, "--accelerator")
+    planned = accelerator_of_name(accelerator, "--accelerator")
     if planned.device == device == "cuda":
         place = pick_device.pick_device(device)
         name = devices.describe_device(place).removeprefix("cuda: ")
@@ -53,4 +53,4 @@ def is_other_gpu(planned: Accelerator, gpu_name: str, memory_bytes: int) -> bool
     """
     model = planned.name.partition("-")[0]
     is_model = model in re.findall(r"[a-z0-9]+", gpu_name.lower())
-    return not is_model or memory_bytes < LEAST_SHARE * planned.memory
+    return not is_model or memory_bytes < LEAST_SHARE * planned.memory_bytes

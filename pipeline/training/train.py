@@ -41,7 +41,7 @@ from pipeline.runtime import (
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.training import inputs, learning_rate, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch

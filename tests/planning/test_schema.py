@@ -135,6 +135,6 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     values["training"]["text"] |= {"microbatch_rows": None, "max_epochs": None}
     asked = {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"], "items": None, "split": None}
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
-    work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.find_accelerator("h100"))
+    work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.accelerator_of_name("h100"))
     assert all(work.job(*key).seconds for key in work.counted_keys())
     assert rule_inputs.RuleInputs(work.plan).job_inputs("pack", "symbols/like-en").given == []

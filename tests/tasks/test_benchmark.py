@@ -5,7 +5,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.benchmark import TaskSpec, load_benchmark
 
 
