@@ -44,6 +44,8 @@ LENGTHS = {
 """Of documents: lognormal; cut one standard deviation above the median."""
 DOCUMENTS = ("equal", *LENGTHS, "one dominant")
 SCORES = ("continuous", "0/1", "0/1, rarely different")
+RARE = 0.02
+"""How often a run departs from an item's usual point, where scores rarely differ."""
 RESAMPLES = 200
 REAL = ("installed/nano/mix", "installed/nano/pike")
 RIVALS = ("unpaired z", "paired bootstrap over items", "McNemar", "sign test over tasks")
@@ -112,7 +114,7 @@ class Cell:
         I, S = len(document_I), self.seeds  # noqa: E741
         if self.scores == "0/1, rarely different":
             base_I = random.random(I) < 0.6
-            return [(base_I ^ (random.random((S, I)) < 0.02)).astype(float) for _ in range(2)]
+            return [(base_I ^ (random.random((S, I)) < RARE)).astype(float) for _ in range(2)]
         share_G = np.bincount(document_I, weight_I) / weight_I.sum()
         of_mean = float((share_G**2).sum()) ** 0.5
         item_I = random.standard_normal(I)

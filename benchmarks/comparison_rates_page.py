@@ -5,8 +5,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from scipy import stats
+
 from benchmarks import records
-from benchmarks.comparison_rates import ITEMS, RIVALS, SEEDS
+from benchmarks.comparison_rates import ITEMS, RARE, RIVALS, SEEDS
 from pike_mixing.comparison.distributions import two_sided_normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 
@@ -52,8 +54,12 @@ halves every seventh).
 WIDE = """
 In the other {count} cells nearly all items show the same difference. There the interval keeps room
 for a kind of item of which none was drawn (3/n), and in half of the draws or more the output says
-that it is wider than 95% need: it holds the truth in {low:.1%} to {high:.1%} of draws. They are, as
-runs x items: {cells}.
+that it is wider than 95% need: it holds the truth in {low:.1%} to {high:.1%} of draws, in which the
+verdict is *cannot tell*. They are, as runs x items: {cells}.
+
+No test can come nearer to 95% there. Of one run, 4% of the items differ: of {least} items less than
+one, of 100 items four. With five or fewer, even if all favour one side, the exact p-value is
+{p_of_five:.4f} or more. The exact sign test holds the truth in {exact:.1%} of samples of 100 items.
 """
 ABOVE = """
 Above {most:.0%} lie, as runs x items: {cells}. Of three runs that may collapse, Student's t is
@@ -113,8 +119,21 @@ def _wide(cells: Sequence[dict[str, Any]]) -> str:
     """Of cells whose intervals the command calls wide: which, and how many hold."""
     held = [1 - rate([c], "missed", "given")[0] for c in cells]
     return WIDE.format(
-        count=len(cells), low=min(held), high=max(held), cells=listed(cells)
+        count=len(cells), low=min(held), high=max(held), cells=listed(cells), least=ITEMS[0],
+        p_of_five=2 * 0.5**5, exact=1 - sign_test_error(100, 2 * RARE * (1 - RARE)),
     ).strip()  # fmt: skip
+
+
+def sign_test_error(items: int, share: float) -> float:
+    """How often the exact sign test finds a difference where items differ to either side alike.
+
+    Args:
+        items: Of each sample.
+        share: The probability that an item differs.
+    """
+    least = (stats.binom.ppf(LEVEL / 2, k, 0.5) - 1 for k in range(items + 1))
+    error_K = [2 * stats.binom.cdf(below, k, 0.5) for k, below in enumerate(least)]
+    return float(stats.binom.pmf(range(items + 1), items, share) @ error_K)
 
 
 def section(record: dict[str, Any]) -> str:
