@@ -120,9 +120,9 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             gc.enable()
         if accelerator := chosen.pop("accelerator", None):
             # It imports torch, which the stage has imported by now.
-            from pipeline.runtime import planned_gpu
+            from pipeline.runtime import pick_device
 
-            planned_gpu.warn_of_other_gpu(accelerator, chosen["device"])
+            pick_device.warn_of_other_gpu(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 

@@ -99,12 +99,7 @@ def accelerator_of_name(name: str, place: str = "accelerator") -> Accelerator:
 
 
 def refuse_too_many_devices(device: Accelerator, number: int, place: str) -> None:
-    """Makes sure that so many devices can train a run together.
-
-    Args:
-        device: The kind of device.
-        number: How many.
-        place: What asked for them, for the message.
+    """Refuses more devices for one run than a host has; `place` asked for them, for the message.
 
     Raises:
         InputError: a host has fewer, and no run spreads over several.
@@ -130,11 +125,6 @@ def flops_per_token_of_matrices(matrix_weights: int, shape: "Model", length: int
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,
-    as Chowdhery et al. 2022 (Appendix B) do.
-
-    Args:
-        matrix_weights: Weights of all matrices.
-        shape: The model's.
-        length: Tokens of a row.
+    as Chowdhery et al. 2022 (Appendix B) do. `length` are the tokens of a row.
     """
     return 6 * matrix_weights + 12 * shape.layers * shape.heads * shape.head_width * length

@@ -20,13 +20,16 @@ from typing import IO
 import torch
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import locks, xla_chips
+from pipeline.runtime import devices, locks, xla_chips
+from pipeline.runtime.accelerators import Accelerator, accelerator_of_name
 from pipeline.settings import DEVICES
 
 log = logging.getLogger("pike")
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"
 WAIT_SECONDS = 2.0
+LEAST_SHARE = 0.9
+"""Of the memory as sold that a GPU of the planned kind shows: the driver keeps some of it."""
 
 _held: list[IO[bytes]] = []
 """The lock of this process: open as long as it lives."""
@@ -56,10 +59,8 @@ def claim_gpu(folder: Path | None = None) -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
     It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
-    lie in `folder`, or below the machine's folder for temporary files.
-
-    Returns:
-        The GPU; None where there are not several, or one is held already.
+    lie in `folder`, or below the machine's folder for temporary files. None where there are not
+    several, or one is held already.
 
     Raises:
         InputError: more processes were started together than there are GPUs; they would wait for
@@ -146,3 +147,35 @@ def _xla_device() -> torch.device:
     logging.getLogger(backends.__name__).setLevel(logging.ERROR)
     backends.set_mat_mul_precision("highest")
     return device
+
+
+def warn_of_other_gpu(accelerator: str, device: str) -> None:
+    """Logs a line where the GPU of this process is not of the kind that was planned for.
+
+    A cluster may give another. The process holds its GPU from then on.
+
+    Raises:
+        InputError: the accelerator is unknown, or there is no GPU.
+    """
+    planned = accelerator_of_name(accelerator, "--accelerator")
+    if planned.device == device == "cuda":
+        place = pick_device(device)
+        name = devices.describe_device(place).removeprefix("cuda: ")
+        memory_bytes = devices.gpu_memory_bytes(place)
+        if is_other_gpu(planned, name, memory_bytes):
+            log.warning(
+                "planned for accelerator: %s, and this GPU is %s with %.0f GiB: its memory and the "
+                "time limits may not suit; set `accelerator` of the profile to its kind, or have "
+                "Slurm give the other (`gpu_model` or `constraint`)",
+                *(accelerator, name, memory_bytes / 2**30),
+            )
+
+
+def is_other_gpu(planned: Accelerator, gpu_name: str, memory_bytes: int) -> bool:
+    """Whether a GPU is of another model than was planned for, or has clearly less memory.
+
+    `gpu_name` is the driver's, such as "NVIDIA A100-SXM4-40GB".
+    """
+    model = planned.name.partition("-")[0]
+    is_model = model in re.findall(r"[a-z0-9]+", gpu_name.lower())
+    return not is_model or memory_bytes < LEAST_SHARE * planned.memory_bytes

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import devices, environment, pick_device, planned_gpu
+from pipeline.runtime import devices, environment, pick_device
 
 
 def take(names, programs, folder, told):
@@ -152,7 +152,7 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
     monkeypatch.setattr(pick_device, "pick_device", lambda kind: kind)
     monkeypatch.setattr(devices, "describe_device", lambda place: f"cuda: {name}")
     monkeypatch.setattr(devices, "gpu_memory_bytes", lambda place: int(memory * GiB))
-    planned_gpu.warn_of_other_gpu(planned, "cuda")
+    pick_device.warn_of_other_gpu(planned, "cuda")
     told = f"planned for accelerator: {planned}, and this GPU is {name} with {memory:.0f} GiB: "
     assert [message.startswith(told) for message in caplog.messages] == [True] * another
 
@@ -160,4 +160,4 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
 def test_jobs_without_a_planned_gpu_look_at_none(monkeypatch):
     monkeypatch.setattr(pick_device, "pick_device", lambda kind: pytest.fail("a GPU was asked for"))
     for planned, device in (("cpu", "auto"), ("cpu", "cuda"), ("tpu-v4", "xla"), ("h100", "cpu")):
-        planned_gpu.warn_of_other_gpu(planned, device)
+        pick_device.warn_of_other_gpu(planned, device)
