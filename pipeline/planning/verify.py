@@ -147,7 +147,7 @@ class _Verification:
         for folder in self.folders:
             stamp = folder / "experiment.json"
             is_root = any((folder / name).is_dir() for name in ("runs", "data", "settings"))
-            if is_root and os.path.lexists(stamp) and output_root.find_root(folder) is None:
+            if is_root and os.path.lexists(stamp) and output_root.read_root(folder) is None:
                 self._add(
                     f"{stamp} does not say what the folder was started with: {_away(stamp)}{_ANEW}"
                 )
@@ -161,7 +161,7 @@ class _Verification:
             found = compared.differences("database", "")
             if any(one.what.startswith("settings.") for one in found):
                 continue  # The configuration was changed since the workflow ran.
-            for name, values in compared.settings_by_path().items():
+            for name, values in compared.plan.settings_by_path().items():
                 path = Path(name)
                 is_below = path.absolute().is_relative_to(top) and os.path.lexists(path)
                 if is_below and not output_root.is_settings_file_current(path, values):
@@ -245,7 +245,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
     """The stage whose manifest has such a place; None of what is no manifest."""
     if PLUMBING.fullmatch(path.relative_to(folder).as_posix()):
         return None
-    root = output_root.root_above(path.absolute().parent)
+    root = output_root.find_root_above(path.absolute().parent)
     # Without a root, as of a folder that was copied alone, any of its folders may be meant.
     place = path.absolute().relative_to(root.folder) if root else path.absolute()
     for rule, made in reversed(records.MADE.items()):
@@ -310,7 +310,7 @@ def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
         files: Those that it lists; absent: it is not whole, and all that may be of it counts.
     """
     folder = path.parent
-    if output_root.root_above(folder.absolute()) is None:
+    if output_root.find_root_above(folder.absolute()) is None:
         return f"{stage} it anew"
     has_own_folder = stage not in ownership.MAKE_FILES or stage == "report"
     if files is None:
@@ -332,7 +332,7 @@ def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
 
 def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
     """Files of an experiment that their stage would not replace, by the mark that lacks them."""
-    if stage == "pretrain" or output_root.root_above(folder.absolute()) is None:
+    if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
     return ownership.files_without_mark([f for f in files if f.is_file()], stage, folder)
 
@@ -348,7 +348,7 @@ def _misplacement(piece: _Piece) -> str | None:
         "pretrain": content.get("run"),
     }.get(piece.stage)
     path = piece.path.absolute()
-    if name is None or output_root.root_above(path.parent) is None:
+    if name is None or output_root.find_root_above(path.parent) is None:
         return None
     if re.search(rf"/{re.escape(name)}[/.]", str(path)):
         return None
@@ -364,7 +364,9 @@ def _away(place: Path | str) -> str:
 def _problems_text(problems: list[str], total: int, folders: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
     roots = {
-        above.folder for name in folders if (above := output_root.root_above(Path(name).absolute()))
+        above.folder
+        for name in folders
+        if (above := output_root.find_root_above(Path(name).absolute()))
     }
     after = [
         f"then make what stands on it with `{output_root.command_to_make_all(folder)}`"
