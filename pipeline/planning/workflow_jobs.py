@@ -185,9 +185,8 @@ class WorkflowJobs:
         # Snakemake takes braces in a name for a wildcard: such a file of the user's is not
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
-        named = {**read.made, "given": given}.items()
-        result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
-        return {"stamp": stamp, **result}
+        declared = {**read.made, "given": given}.items()
+        return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
 
     def prepare_jobs(self, warn: Callable[[str], None]) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
