@@ -24,7 +24,6 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -35,8 +34,8 @@ from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
-        *(("step", INT), ("domain_a", TEXT), ("domain_b", TEXT)),
-        *(("cosine", REAL), ("ratio", REAL), ("cosine_corrected", REAL)),
+        *(("step", pa.int64()), ("domain_a", pa.string()), ("domain_b", pa.string())),
+        *((measure, pa.float64()) for measure in ("cosine", "ratio", "cosine_corrected")),
     ]
 )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, enumerate_names, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
@@ -47,7 +47,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     for section, names in used.items():
         if idle := [name for name in own_config.get(section, {}) if name not in names]:
             where = _domain_list_hint(plan) if section == "sources" else ""
-            told = f"defined, and used by no run: {enumerate_names(idle)}{where}"
+            told = f"defined, and used by no run: {names_text(idle)}{where}"
             result.append(f"{plan.origin}: {section}: {told}")
     for section in ("evaluation", "probe"):
         for name in sorted(used[section].intersection(own_config.get(section, {}))):
@@ -73,11 +73,8 @@ def _domain_list_hint(plan: Plan) -> str:
 
 def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
-    scenarios, where, lists = (
-        plan.config["scenarios"],
-        f"{section}.{name}",
-        plan.config[section][name],
-    )
+    scenarios, lists = plan.config["scenarios"], plan.config[section][name]
+    where = f"{section}.{name}"
     if section == "evaluation":
         where, lists = f"{where}.curves", lists.get("curves", {})
     runs = [RunName.parse(run).by_key() for run in plan.requested]
@@ -123,15 +120,13 @@ def few_document_hints(plan: Plan) -> list[str]:
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
-        from pipeline.data import local, local_preview
+        from pipeline.data import local
 
         place = f"{plan.origin}: sources.{name}"
         source = validate(local.LocalSource, values, place)
         try:
-            local_preview.check_first_documents(source)
-            few = local_preview.explain_few_documents(
-                source, plan.config["packing"]["validation_share"]
-            )
+            local.check_first_documents(source)
+            few = local.explain_few_documents(source, plan.config["packing"]["validation_share"])
         except InputError as error:
             problems.append(f"{place}: {error}")
             continue

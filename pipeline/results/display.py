@@ -122,11 +122,7 @@ def escape_latex(text: str) -> str:
 
 
 def read_doubts(connection: duckdb.DuckDBPyConnection, place: str) -> Doubts:
-    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
-
-    Raises:
-        InputError: the database is of an earlier version.
-    """
+    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in selection.select_rows(connection, "doubtful_runs", {}, place):
         key = row["scenario"], row["model"], row["method"]
@@ -170,13 +166,7 @@ def cell_of(row: Row) -> Cell:
 
 
 def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
-    """A value with its error, in fixed decimals; nothing for a missing value.
-
-    Args:
-        value: Missing where nothing is to be shown.
-        error: Shown behind ±, if there is one.
-        decimals: Digits behind the point.
-    """
+    """A value, with its error behind ± if there is one, in fixed decimals; "" for a missing one."""
     if not is_finite(value):
         return ""
     text = f"{value:,.{decimals}f}"

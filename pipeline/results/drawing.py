@@ -136,14 +136,8 @@ def draw_figure(
 ) -> dict[str, Any]:
     """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
-    Args:
-        name: The figure's name, from which the SVG's ids are drawn.
-        panels: Without any, the picture says so.
-        columns: Panels in a row.
-        out: A path of the figure, with any suffix.
-        palette: Colours of the keys.
-        labels: What the legend calls keys that are no names for people.
-        note: What stands below the panels.
+    Ids in the SVG are drawn from the name; `labels` are what the legend calls keys that are no
+    names for people; the note stands below the panels.
 
     Returns:
         The legend, the numbers of each panel, and the note as it was drawn.

@@ -27,7 +27,13 @@ from pipeline.results import (
     result_manifests,
 )
 from pipeline.results.provenance import REPORT
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results.selection import (
+    DATABASE,
+    Row,
+    is_of_some_runs,
+    open_current_version,
+    query,
+)
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 
@@ -42,18 +48,10 @@ CHECKS = ("claims", "audit", "theory")
 def write_report(
     settings: Path, database: Path, tables: Path, figures: Path, index_page: Path
 ) -> None:
-    """Writes the pages, `index_page` last.
+    """Writes the pages, `index_page`, index.html, last and the others beside it.
 
-    Args:
-        settings: The experiment's settings, those of the database.
-        database: The experiment's database.
-        tables: Folder of the tables.
-        figures: Folder of the figures.
-        index_page: The first page, index.html; the others are written beside it.
-
-    Raises:
-        InputError: a table or figure of the experiment is missing, or is not what its manifest
-            vouches for; the message says what to run.
+    `settings` are the experiment's, as of the database; `tables` and `figures` are folders, whose
+    files must be what their manifests vouch for.
     """
     # The places are looked at first.
     inputs = [settings, database, tables, figures]
@@ -88,15 +86,14 @@ def _page_texts(
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
         content = _page_content(connection, named, read) | {"files": files}
-        content["database"] = shlex.quote(str(_database_of_all_runs(database)))
-        compared = outdated.compare_results(*database.absolute().parents[:2])
-    # The report itself is being made.
-    every = (
-        (one for one in compared.own_differences() if one.artifact != "report")
-        if compared
-        else None
-    )
-    content["stale"] = None if every is None else [one._asdict() for one in every]
+    # Commands ask the database of all runs, beside one of some.
+    asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
+    content["database"] = shlex.quote(str(asked))
+    content["stale"] = None
+    if compared := outdated.compare_results(*database.absolute().parents[:2]):
+        # The report itself is being made.
+        every = (one for one in compared.own_differences() if one.artifact != "report")
+        content["stale"] = [one._asdict() for one in every]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
@@ -104,12 +101,6 @@ def _page_texts(
         page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
         for page in PAGES
     }
-
-
-def _database_of_all_runs(database: Path) -> Path:
-    """The database of all runs, which commands ask, beside one of some runs."""
-    inside = database.parent.name == "databases"
-    return database.parent.with_name("pike.duckdb") if inside else database
 
 
 def _page_content(
@@ -129,6 +120,11 @@ def _page_content(
     ]
     for place in places:
         place["snippets"] = decisions.copyable_snippets(place)
+    predictions = []
+    if values := named.section("predictions"):
+        expected = validate(Predictions, values, "predictions")
+        differences = query(connection, "from scenario_differences")
+        predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
     return _experiment_facts(connection, named) | {
         "places": places,
         "picture": picture.picture_blocks(places, doubts),
@@ -136,24 +132,13 @@ def _page_content(
         "front": [figure for figure in drawn if figure["name"] in FRONT],
         "figures": [figure for figure in drawn if figure["name"] not in FRONT],
         "paper": {"tables": of_paper, "figures": drawn_of_paper},
-        "predictions": _prediction_rows(connection, named),
+        "predictions": predictions,
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
         "general": [
             t for t in _tables_of_scenario(tabled, "") if t["name"] not in CHECKS + OVER_ALL
         ],
     }
-
-
-def _prediction_rows(
-    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
-) -> list[Row]:
-    """What a registration expected, beside its outcome."""
-    if not (values := named.section("predictions")):
-        return []
-    asked = validate(Predictions, values, "predictions")
-    differences = query(connection, "from scenario_differences")
-    return board_tests.judge_hypotheses(asked.hypotheses, asked.level, differences)
 
 
 def _experiment_facts(

@@ -55,11 +55,7 @@ def split_own_and_paper(
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """A table's .csv file as the pages show it.
-
-    Raises:
-        InputError: its manifest does not vouch for it.
-    """
+    """A table's .csv file, for which its manifest must vouch, as the pages show it."""
     result_manifests.refuse_altered(path, "table")
     cells = pd.read_csv(path, dtype=str, keep_default_na=False)
     view = views.view_of(f"table_{path.stem}")
@@ -102,18 +98,16 @@ def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
                 "cells": line["shown"].to_list(),
             }
         )
+    headers = []
+    for header, alone in words.items():
+        unit = re.fullmatch(r"(.*) \((.*)\)", header)
+        headers.append((*(unit.groups() if unit else (header, "")), alone))
     return {
         "label": section.removeprefix(f"{scenario} / "),
         "scenario": scenario,
-        "headers": [(*_split_header_unit(header), alone) for header, alone in words.items()],
+        "headers": headers,
         "lines": lines,
     }
-
-
-def _split_header_unit(text: str) -> tuple[str, str]:
-    """A column's name and its unit."""
-    match = re.fullmatch(r"(.*) \((.*)\)", text)
-    return (match[1], match[2]) if match else (text, "")
 
 
 def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
@@ -128,11 +122,7 @@ def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
 
 
 def read_figure(path: Path) -> dict[str, Any]:
-    """A figure's facts and its `picture`, the SVG in the base64 of a page's `<img>`.
-
-    Raises:
-        InputError: its manifest does not vouch for it.
-    """
+    """A figure's facts and its `picture`: its SVG, for which its manifest must vouch, in base64."""
     result_manifests.refuse_altered(path, "figure")
     facts: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     return {**facts, "picture": base64.b64encode(path.read_bytes()).decode("ascii")}
