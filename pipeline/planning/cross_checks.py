@@ -241,7 +241,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     given = dependencies.method_settings(config, scenario, method)
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
-    tuned = dependencies.tunable_settings(config, scenario, method)
+    tuned = dependencies.grid_choices(config, scenario, method)
     values = methods.planned_method({"method": methods.rule_settings(given), "tuned": tuned})
     where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
@@ -294,7 +294,7 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
-        finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
+        finder = dependencies.search_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:

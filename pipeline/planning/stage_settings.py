@@ -19,7 +19,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
-    tuned = dependencies.tunable_settings(config, run.scenario, run.method)
+    tuned = dependencies.grid_choices(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -106,7 +106,7 @@ def mixture_settings(
         mixture: Name of the mixture or the grid's choice.
         runs: Settings of all runs by name.
     """
-    values = dependencies.search_section(config, mixture.mixture)
+    values = dependencies.search_settings(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
