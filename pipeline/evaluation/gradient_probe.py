@@ -24,7 +24,6 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -35,8 +34,8 @@ from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
-        *(("step", INT), ("domain_a", TEXT), ("domain_b", TEXT)),
-        *(("cosine", REAL), ("ratio", REAL), ("cosine_corrected", REAL)),
+        *(("step", pa.int64()), ("domain_a", pa.string()), ("domain_b", pa.string())),
+        *((measure, pa.float64()) for measure in ("cosine", "ratio", "cosine_corrected")),
     ]
 )
 
@@ -81,15 +80,11 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
             _write_similarities(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        made_from.write_manifest(
+        taken.write_manifest(
             out / atomic_files.MANIFEST,
-            stage="probe",
             settings=values,
-            inputs=read,
             files=[out / f"step{step}.parquet" for step in steps],
-            modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), "rows": count},
-            snapshot=taken,
         )
 
 

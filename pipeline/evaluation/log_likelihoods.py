@@ -80,13 +80,7 @@ class RowBatch:
 
 
 def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question whose first `shared` tokens, not all of its context, are left out.
-
-    Args:
-        context: Token ids.
-        candidates: Token ids of each, at least one.
-        shared: Leading tokens of the context that are read elsewhere.
-    """
+    """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
         token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
@@ -215,17 +209,23 @@ def score_questions(
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
     result: dict[int, Floats] = {}
-    device = model.device
+    device, compiles = model.device, devices.compiles(model.device)
+    groups = group_by_shared_prefix(contexts)
+    if compiles and contexts:
+        # What questions share would be another shape for each group of them.
+        groups = [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
     with devices.without_gradients(device):
-        for group in _prefix_groups_for(contexts, device):
+        for group in groups:
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
             shared = model.prefill_cache(prefix_P) if P else None
             rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
-            lengths = [P + _padded_length(len(r.token_L), device) for r in rows]
+            lengths = [P + len(row.token_L) for row in rows]
+            if compiles:
+                lengths = [max(SHORTEST, 1 << (length - 1).bit_length()) for length in lengths]
             for batch in _batches_by_length(lengths, batch_tokens):
                 members, length = [rows[i] for i in batch], lengths[batch[0]]
-                if devices.compiles(device):
+                if compiles:
                     size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
                     sums = _score_rows_of_size(model, members, size)
                 else:
@@ -240,20 +240,6 @@ def score_questions(
                 "numbers, the model has diverged: lower training.peak_learning_rate and train again"
             )
     return in_order
-
-
-def _prefix_groups_for(contexts: Sequence[Ints], device: torch.device) -> list[PrefixGroup]:
-    """Questions that are read together; on a device that compiles all, and nothing of them once."""
-    if contexts and devices.compiles(device):
-        return [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
-    return group_by_shared_prefix(contexts)
-
-
-def _padded_length(length: int, device: torch.device) -> int:
-    """Tokens that a row of so many takes."""
-    if not devices.compiles(device):
-        return length
-    return max(SHORTEST, 1 << (length - 1).bit_length())
 
 
 def _batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:

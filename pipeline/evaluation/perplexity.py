@@ -63,14 +63,6 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
-
-    Args:
-        corpus: The split that is scored.
-        length: Tokens L of a window.
-        at_most: Windows R.
-
-    Raises:
-        InputError: the split is shorter than one window.
     """
     total = corpus.rows(length)
     if total < 1:
@@ -98,13 +90,7 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
 
 def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows and sums by document; see `summarise_losses` for the definitions.
-
-    Args:
-        model: On its device already.
-        held_out: The windows.
-        batch_tokens: Tokens per forward pass.
-    """
+    """Scores the windows and sums by document; see `summarise_losses` for the definitions."""
     device = model.device
     rows = xla_chips.round_up_rows(
         max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device

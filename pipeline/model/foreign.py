@@ -41,11 +41,7 @@ class TransformersModel(Transformer):
         self._refuse_unsupported()
 
     def configure(self, recipe: settings.Training) -> Self:
-        """The same model, computing as a recipe says.
-
-        Raises:
-            InputError: the recipe asks for what only the pipeline's own decoder can.
-        """
+        """The same model, computing as a recipe says."""
         self.precision = PRECISIONS[recipe.precision]
         longest = getattr(self.net.config, "max_position_embeddings", None)
         compiles = devices.compiles(self.device)
@@ -55,11 +51,7 @@ class TransformersModel(Transformer):
 
     @property
     def recomputes(self) -> bool:
-        """Whether blocks are computed again in the backward pass: never.
-
-        Raises:
-            InputError: when it is set.
-        """
+        """Whether blocks are computed again in the backward pass: never."""
         return False
 
     @recomputes.setter
@@ -76,11 +68,7 @@ class TransformersModel(Transformer):
 
     @property
     def blocks(self) -> Any:  # type: ignore[override]
-        """None that processes could share.
-
-        Raises:
-            InputError: whenever it is asked for.
-        """
+        """None that processes could share: asking for them is an InputError."""
         raise InputError("a model of transformers is not divided: leave --shard out, train on one")
 
     def train(self, mode: bool = True) -> Self:
@@ -138,16 +126,7 @@ class TransformersModel(Transformer):
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> TransformersModel:
-    """A model with its library's initial weights, or with those that it goes on from.
-
-    Args:
-        shape: With `architecture`.
-        vocabulary: Rows of the embedding.
-        seed: Seed of the weights.
-
-    Raises:
-        InputError: transformers has no such causal model, or its weights do not fit.
-    """
+    """A model with its library's initial weights, or with those that it goes on from."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         result = TransformersModel(shape, vocabulary)

@@ -31,14 +31,6 @@ class PipelinePasses(Passes):
         reference: Transformer | None = None,
         timed: Timed = contextlib.nullcontext,
     ) -> None:
-        """Keeps where the passes are made.
-
-        Args:
-            model: The model that passes.
-            reference: The frozen model that the excess is over, for a method with one.
-            timed: Clock of the phases.
-        """
-
         def excess(model: Any, tokens_sxL1: Tensor) -> Tensor:
             assert reference is not None
 

@@ -184,16 +184,7 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def refuse_other_tokenizer(self, pieces: int, pieces_from: Path, checkpoint: Path) -> Self:
-        """The same model, which a tokenizer of so many pieces fits.
-
-        Args:
-            pieces: Of the tokenizer.
-            pieces_from: What brings it, for the message: its file, or a corpus.
-            checkpoint: The checkpoint.
-
-        Raises:
-            InputError: the embedding is of another tokenizer.
-        """
+        """The same model, if the embedding is one of so many pieces, which `pieces_from` brings."""
         if self.shape.padded_vocabulary(pieces) != self.vocabulary:
             raise InputError(
                 f"{checkpoint} has an embedding of {self.vocabulary:,} pieces, which is not that "
@@ -255,14 +246,6 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
       divided by sqrt(2 * layers) besides;
     - `xavier-uniform`: uniform within sqrt(6 / (fan-in + fan-out)), where queries, keys and values
       are a matrix each (nanodo/model.py).
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        seed: Seed of the weights.
-
-    Raises:
-        InputError: no memory holds the model.
     """
     try:
         model = Transformer(shape, vocabulary)
@@ -301,16 +284,7 @@ def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
 def weighted_loss(
     model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
-
-    Args:
-        model: The model.
-        tokens_BxL1: Rows of L + 1 tokens.
-        weight_B: Weight of each row's mean loss.
-
-    Returns:
-        The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
-    """
+    """The rows' mean losses summed by weight, a scalar; and those losses, B, without gradient."""
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)

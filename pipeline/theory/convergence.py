@@ -70,12 +70,6 @@ def measure_constants(
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
     is 1, as the paper's.
-
-    Args:
-        problem: The losses.
-        theta_D: The start.
-        delta: The target of the squared gradient.
-        b: Rows of a batch.
     """
     K = len(problem.variance_K)
     axes_KxD = problem.axes_KxRxD[:, 0]
@@ -109,11 +103,6 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
     there first. reached: the first step at which the mean over paths is at most delta; null: not
     seen. bound: the paper's, where it is on this target and this step size; else null.
-
-    Args:
-        seeds: Paths of conceptual PiKE.
-        paths: Paths of uniform mixing.
-        generator: Where the noise is drawn from.
     """
     rows = []
     for problem, start_D in convergence_problems():
@@ -158,22 +147,7 @@ def steps_until_targets(
     horizon: int,
     generator: np.random.Generator,
 ) -> dict[str, int | None]:
-    """Runs a method until both targets are reached, or for `horizon` steps.
-
-    Args:
-        problem: The losses.
-        start_D: Where all paths begin.
-        known: The constants of both bounds.
-        method: `conceptual PiKE` or `uniform`.
-        eta: Step size.
-        paths: N.
-        horizon: The most steps.
-        generator: Where the noise is drawn from.
-
-    Returns:
-        By target: the first step at which the mean over paths is at most delta; null where that
-        was not seen.
-    """
+    """By target, the first step at which the mean over paths is at most delta; None: not seen."""
     K = len(problem.variance_K)
     theta_NxD = np.tile(start_D, (paths, 1))
     reached: dict[str, int | None] = {"max": None, "sum": None}

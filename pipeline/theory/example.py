@@ -101,14 +101,7 @@ class SimulatedPaths(NamedTuple):
 def simulate_paths(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
 ) -> SimulatedPaths:
-    """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
-
-    Args:
-        setting: What the example leaves open.
-        share: w_1, or None.
-        paths: N.
-        generator: Where the noise is drawn from.
-    """
+    """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point."""
     theta_Nx2 = np.tile(vector(*setting.start), (paths, 1))
     losses, shares = [], []
     for _ in range(setting.steps + 1):
@@ -128,11 +121,6 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
     the simulated paths. low and high: 95% interval of the simulated mean.
-
-    Args:
-        setting: What the example leaves open.
-        paths: Paths behind each mean.
-        generator: Where the noise is drawn from.
     """
     best = best_static(setting).share
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
@@ -194,11 +182,6 @@ def comparison_rows(
 
     The best static share is chosen in hindsight, by the very loss that is compared. `ahead`: the
     adaptive loss lies below it by more than the 95% interval of the simulation; null: within it.
-
-    Args:
-        chosen: The settings.
-        paths: Paths behind each mean.
-        generator: Where the noise is drawn from.
     """
     rows = []
     for setting in chosen:

@@ -92,17 +92,6 @@ class RunFolder:
         model: Transformer,
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        """Opens the folder.
-
-        Args:
-            lease: The lease.
-            work: The run's settings.
-            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
-                their fingerprints; and more.
-            modules: Modules whose code makes it.
-            model: What is trained.
-            optimizer: Its optimizer.
-        """
         self.lease, self.work, self.identity, self._modules = lease, work, identity, modules
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
@@ -113,21 +102,15 @@ class RunFolder:
         self.records = RunRecords(self.folder, work.domains, writes=writes)
         self.writer = BackgroundWriter()
 
-    def begin(
-        self, device: torch.device, make_state: Callable[[], checkpoint.TrainState]
-    ) -> checkpoint.TrainState:
-        """Where the run stands: at its last checkpoint, or at what `make_state` makes.
+    def begin(self, device: torch.device, initial: checkpoint.TrainState) -> checkpoint.TrainState:
+        """Where the run stands: at its last checkpoint, or at its beginning.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
         one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
-
-        Raises:
-            InputError: the disk is full, or records are missing.
         """
-        state = make_state()
-        result = distributed.broadcast_from_main(self._find_resumable)
+        state, result = initial, distributed.broadcast_from_main(self._find_resumable)
         if result is not None:
             state = checkpoint.restore_checkpoint(
                 result, self.model, self.optimizer, device, self.identity
@@ -144,8 +127,10 @@ class RunFolder:
                     atomic_files.remove_path(path)
         if result is None:
             self.save(state)
-        if distributed.is_main_process():
-            self._record_start(state.step)
+        # One that was killed behind its last step has nothing left to train.
+        if distributed.is_main_process() and state.step < self.work.training.steps:
+            self.starts.append(state.step)
+            atomic_files.write_json(self.starts_file, self.starts)
         return state
 
     def _find_resumable(self) -> Path | None:
@@ -186,16 +171,6 @@ class RunFolder:
         made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
         self.records.delete_log()
 
-    def _record_start(self, step: int) -> None:
-        # One that was killed behind its last step has nothing left to train.
-        if step < self.work.training.steps:
-            self.starts.append(step)
-            atomic_files.write_json(self.starts_file, self.starts)
-
-    def _current_identity(self) -> dict[str, Any]:
-        """The identity, with what code of the user's own has been run up to now."""
-        return {**self.identity, **made_from.code_and_versions("pretrain", self._modules)}
-
     def is_checkpoint_due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
         return step % self.work.training.resume_every == 0 or self._is_kept_step(step)
@@ -208,10 +183,6 @@ class RunFolder:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
-
-        Raises:
-            InputError: the disk was full for the one before, or another process has taken the
-                folder.
         """
         if distributed.is_main_process():
             self.lease.refuse_if_lost()
@@ -219,9 +190,9 @@ class RunFolder:
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             self.records.mark_checkpoint(state.step)
-            taken = checkpoint.take_snapshot(
-                self.model, self.optimizer, state, self._current_identity()
-            )
+            # With what code of the user's own has been run up to now.
+            identity = self.identity | made_from.code_and_versions("pretrain", self._modules)
+            taken = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write_checkpoint, state.step, taken))
 
@@ -245,16 +216,7 @@ class RunFolder:
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
-        """Waits for the last checkpoint, joins the records and writes the manifest.
-
-        Args:
-            taken: What the run is made from.
-            epochs: How many times each domain's text was read, by domain.
-            device: Where it was trained.
-
-        Raises:
-            InputError: records are missing, or a kept checkpoint is damaged.
-        """
+        """Waits for the last checkpoint, joins the records and writes the manifest."""
         work, recipe = self.work, self.work.training
         with self.records.timed("checkpoint"):
             self.writer.wait()
@@ -265,13 +227,10 @@ class RunFolder:
         tables = self.records.write_tables(recipe.steps)
         seconds = self.records.wall_seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
-        made_from.write_manifest(
+        taken.write_manifest(
             self.folder / atomic_files.MANIFEST,
-            stage="pretrain",
             settings=self.identity["run"],
-            inputs=[*taken.inputs],
             files=[*tables, *sums],
-            modules=self._modules,
             facts={
                 "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
                 "domains": list(work.domains),
@@ -289,7 +248,6 @@ class RunFolder:
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
             known_sha256=sums,
-            snapshot=taken,
         )
 
 

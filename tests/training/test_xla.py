@@ -24,7 +24,6 @@ from pipeline.model import adamw, checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files, devices
-from pipeline.training import learning_rate
 from pipeline.training import train as pretrain
 
 pytestmark = [
@@ -76,7 +75,7 @@ def trained(tmp_path_factory, write_run, corpora):
 def listened_to(run, corpora, device):
     with loop_of(run, corpora, device=device) as loop:
         heard = Compilations()
-        loop.records.listeners.append(heard.add)
+        heard.listen(loop.records)
         loop.run()
     return heard
 
@@ -212,7 +211,7 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
         optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
-            learning_rate.set_learning_rate(optimizer, 0.01 / (1 + step))
+            adamw.set_learning_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()
