@@ -172,6 +172,8 @@ def compared(
 class Idle(nn.Module):
     """A model of few tokens that does nothing with them."""
 
+    takes_layouts = True
+
     def __init__(self) -> None:
         super().__init__()
         self.vocabulary = 16

@@ -154,6 +154,9 @@ class AttentionLayout:
 class Transformer(nn.Module):
     """Decoder-only language model with tied embeddings."""
 
+    takes_layouts = True
+    """Whether rows may hold several texts side by side, as an `AttentionLayout` says."""
+
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         super().__init__()
         self.shape, self.vocabulary = shape, vocabulary

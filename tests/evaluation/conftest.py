@@ -62,6 +62,8 @@ class Known(nn.Module):
     B x L x V. The embedding is the identity.
     """
 
+    takes_layouts = True
+
     def __init__(self, vocabulary, logits):
         super().__init__()
         self.vocabulary, self.logits = vocabulary, logits
