@@ -240,7 +240,7 @@ def _score_rows_in_batches(
         for group in groups:
             prefix_P = torch.from_numpy(group.prefix_P).to(device)
             P = len(prefix_P)
-            shared = model.prefill_cache(prefix_P) if P else None
+            shared = model.prefix_keys_values(prefix_P) if P else None
             rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
             lengths = [P + len(row.token_L) for row in rows]
             if compiles:
