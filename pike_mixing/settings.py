@@ -65,15 +65,10 @@ def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[
     """Every reason why `values` do not make a `kind`; an empty list when they do.
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
-    type do, as it could not be asked.
-
-    Args:
-        kind: A dataclass that inherits `CheckedSettings`.
-        values: By field name.
-        place: Where they were set, for messages.
+    type do, as it could not be asked. Messages begin with the place where the values were set.
     """
     problems = field_problems(kind, values, place)
-    if problems and field_problems(kind, values, place, limits=False):
+    if problems and field_problems(kind, values, place, with_limits=False):
         return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
     vars(made).update({field.name: default_value(field) for field in dataclasses.fields(kind)})
@@ -82,25 +77,21 @@ def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[
 
 
 def field_problems(
-    kind: Any, values: Mapping[str, Any], place: str, *, limits: bool = True
+    kind: Any, values: Mapping[str, Any], place: str, *, with_limits: bool = True
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
 
-    Args:
-        kind: A dataclass.
-        values: Plain JSON values by field name.
-        place: Where the values were set, for messages.
-        limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
+    Unless `with_limits`, values of a wrong type alone are wrong, not those beyond their limits.
     """
     if not isinstance(values, Mapping):
-        return [f"{place}: {type_message(values, Mapping)}"]
-    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, limits)
+        return [f"{place}: {wrong_type_message(values, Mapping)}"]
+    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, with_limits)
     problems = [unknown_name_message(name, fields, place) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
             problems += value_problems(values[name], hints[name], f"{place}.{name}")
         elif is_required(field):
-            problems.append(missing_message(kind, name, place))
+            problems.append(missing_setting_message(kind, name, place))
     return problems
 
 
@@ -122,14 +113,8 @@ class CheckedSettings:
         refuse(settings_problems(kind, vars(self), kind.__name__))
 
 
-def missing_message(kind: Any, field: str, place: str) -> str:
-    """Message for a required setting that is not there, with what it means.
-
-    Args:
-        kind: The dataclass.
-        field: The field.
-        place: Where it is missing.
-    """
+def missing_setting_message(kind: Any, field: str, place: str) -> str:
+    """Message for a required setting that is not there, with what it means."""
     hint = type_hints(kind)[field]
     meant = None if dataclasses.is_dataclass(hint) else setting_docstrings(kind).get(field)
     return f"{place}: {field} is missing: {meant or _type_text(hint)}"
@@ -140,13 +125,7 @@ MOST_NEAR = 3
 
 
 def unknown_name_message(name: str, known: Iterable[str], place: str) -> str:
-    """Message for a name that does not exist, with the nearest one that does.
-
-    Args:
-        name: What was written.
-        known: The names that there are.
-        place: Where it was written.
-    """
+    """Message for a name that does not exist, with the nearest one of those that do."""
     names = sorted(known)
     hint = _nearest_name_hint(name, names) or f"known: {', '.join(names) or 'none'}"
     return f"{place}: {shortened_repr(name)} is unknown: {hint}"
@@ -168,32 +147,22 @@ def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
 def domain_problems(
     given: Iterable[str], domains: Collection[str], place: str, missing_text: str
 ) -> list[str]:
-    """Messages for values by domain that name no domain, and for domains without a value.
+    """Messages for given domains that do not exist, and for domains that are not given.
 
-    Args:
-        given: Domains that have a value.
-        domains: Those that there are.
-        place: Where the values were set.
-        missing_text: What is wrong with a domain without one: "has no weight".
+    What is wrong with the latter is said by `missing_text`: "has no weight".
     """
     problems = [unknown_name_message(d, domains, place) for d in given if d not in domains]
     return problems + [f"{place}: domain {d!r} {missing_text}" for d in domains if d not in given]
 
 
 @functools.cache
-def type_hints(kind: Any, limits: bool = True) -> dict[str, Any]:
+def type_hints(kind: Any, with_limits: bool = True) -> dict[str, Any]:
     """Types of a dataclass's settings by name, with their limits or without."""
-    return typing.get_type_hints(kind, include_extras=limits)
+    return typing.get_type_hints(kind, include_extras=with_limits)
 
 
 def value_problems(value: Any, hint: Any, place: str) -> list[str]:
-    """What is wrong with a value of a type, which may say limits.
-
-    Args:
-        value: A plain value.
-        hint: An annotation, as of a field.
-        place: Where it was set, for messages.
-    """
+    """What is wrong with a plain value of a type, an annotation that may say limits."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and type(None) in inner):
         return []
@@ -212,15 +181,15 @@ def value_problems(value: Any, hint: Any, place: str) -> list[str]:
         return names + [
             p for k, v in value.items() for p in value_problems(v, inner[1], f"{place}.{k}")
         ]
-    return [] if is_of_type(value, hint) else [f"{place}: {type_message(value, hint)}"]
+    return [] if is_of_type(value, hint) else [f"{place}: {wrong_type_message(value, hint)}"]
 
 
-def without_limits(hint: Any) -> Any:
+def bare_type(hint: Any) -> Any:
     """A type without its limits and None."""
     if get_origin(hint) in (Annotated, NotRequired):
-        return without_limits(get_args(hint)[0])
+        return bare_type(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return next(without_limits(one) for one in get_args(hint) if one is not type(None))
+        return next(bare_type(one) for one in get_args(hint) if one is not type(None))
     return hint
 
 
@@ -235,9 +204,9 @@ def is_of_type(value: object, hint: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def type_message(value: object, hint: Any) -> str:
+def wrong_type_message(value: object, hint: Any) -> str:
     """Why a value does not fit a type, and how to write it where that is known."""
-    hint, way_out = without_limits(hint), ""
+    hint, way_out = bare_type(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
     if isinstance(value, str) and get_origin(hint) is Literal:
@@ -266,7 +235,7 @@ def _whole_number_of(text: str) -> int | None:
 
 
 def _type_text(hint: Any) -> str:
-    hint = without_limits(hint)
+    hint = bare_type(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if dataclasses.is_dataclass(hint):
@@ -317,7 +286,7 @@ class SettingDescription(NamedTuple):
     meaning: str
 
 
-def described_settings(kind: type[Any]) -> Iterator[SettingDescription]:
+def setting_descriptions(kind: type[Any]) -> Iterator[SettingDescription]:
     """Each setting of a dataclass."""
     meant = setting_docstrings(kind)
     for field in dataclasses.fields(kind):
@@ -328,20 +297,14 @@ def described_settings(kind: type[Any]) -> Iterator[SettingDescription]:
 def setting_lines(kind: type[Any]) -> list[str]:
     """A line for each setting, and its meaning below."""
     lines = []
-    for name, shown, meaning in described_settings(kind):
+    for name, shown, meaning in setting_descriptions(kind):
         value = "(required)" if shown is None else f"= {shown}"
         lines += [f"    {name} {value}", *wrap_text(meaning, " " * 8)]
     return lines
 
 
 def wrap_text(text: str, indent: str, first: str | None = None) -> list[str]:
-    """Text in lines of 96 characters at most.
-
-    Args:
-        text: One paragraph.
-        indent: Begins each line.
-        first: Begins the first line instead.
-    """
+    """A paragraph in lines of 96 characters at most; `first` or the indent begins the first."""
     begin = indent if first is None else first
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 

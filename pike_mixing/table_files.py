@@ -15,10 +15,8 @@ Columns = dict[str, list[object]]
 def read_columns(path: Path, only: Sequence[str] | None = None) -> Columns:
     """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
 
-    Args:
-        path: The table.
-        only: Of a Parquet file, the columns and parts of columns (`a.b`) to read if they are there;
-            all when absent.
+    Of a Parquet file, `only` names the columns and parts of columns (`a.b`) to read if they are
+    there.
 
     Raises:
         InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.
@@ -57,7 +55,7 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> Columns:
     refuse_without_package(f"{path}: Parquet", "pyarrow", ", or give a CSV")
     from pyarrow import ArrowInvalid, parquet
 
-    foreign_json.refuse_no_file(path, "write it anew")
+    foreign_json.refuse_pipes_and_folders(path, "write it anew")
     try:
         with parquet.ParquetFile(path) as file:
             table = file.read(None if only is None else list(only))

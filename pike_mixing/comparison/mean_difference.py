@@ -49,10 +49,7 @@ def differences_of_sums(
 ) -> DocumentDifferences:
     """The differences of two methods whose means over a text or task are sum / count.
 
-    Args:
-        sum_SxG: Sum of the differences in each document, by seed.
-        count_G: Tokens or items of each document.
-        document_G: The documents' names, each once.
+    Given are the sums of the differences in each document, by seed, and its tokens or items.
     """
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
@@ -107,7 +104,7 @@ class Estimate:
     welch: float | None = None
     """Degrees of freedom of the error over seeds, where they are not seeds - 1."""
     unseen: float = 0.0
-    """By how much one document of a kind that none was of would move it (`contrast`)."""
+    """By how much one document of a kind that none was of would move it (`group_difference`)."""
 
     @property
     def stderr(self) -> float | None:

@@ -76,16 +76,11 @@ def write_clusters(
         folder.mkdir()
         sizes_C = _write_cluster_files(folder, names, cluster_N, source.read(Counter(), []))
         (folder / SECTIONS).write_text(_sources_yaml(names, out.resolve()))
-        made_from.write_manifest(
+        taken.write_manifest(
             folder / atomic_files.MANIFEST,
-            stage="domains",
             settings=values | {"clusters": clusters, "seed": seed},
-            inputs=[],
-            given=inputs,
             files=[folder / name for name in (*map(_cluster_file_name, names), SECTIONS)],
-            modules=[__name__],
             facts={"domains": dict(zip(names, words_C, strict=True))},
-            snapshot=taken,
         )
     count_C = np.bincount(cluster_N, minlength=clusters)
     width = len(names[-1])

@@ -127,13 +127,10 @@ def evaluate_run(
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += write_tables(out / f"step{step}", step, rows)
             bar.add(1, step=step)
-        made_from.write_manifest(
+        taken.write_manifest(
             out / atomic_files.MANIFEST,
-            stage="evaluate",
             settings=values,
-            inputs=[*read, *fetched],
             files=written,
-            modules=[__name__],
             facts={
                 "run": record["run"],
                 "steps": list(steps),
@@ -142,7 +139,6 @@ def evaluate_run(
                 "tasks": {one.name: one.manifest_facts for one in questions},
                 "skipped": {way: why for d in domains for way, why in d.skipped.items()},
             },
-            snapshot=taken,
         )
 
 

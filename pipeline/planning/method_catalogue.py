@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import described_settings, is_required, setting_lines, wrap_text
+from pike_mixing.settings import is_required, setting_descriptions, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -209,7 +209,7 @@ def _rule_source(mixing_rule: str) -> str:
 
 def _rule_json(mixing_rule: str) -> dict[str, Any]:
     words = dict(zip(("measures", "work", "memory"), _total_cost(mixing_rule), strict=True))
-    settings = [one._asdict() for one in described_settings(registry.rule_class(mixing_rule))]
+    settings = [one._asdict() for one in setting_descriptions(registry.rule_class(mixing_rule))]
     code = RULES.get(mixing_rule, mixing_rule)
     return {
         "rule": mixing_rule,

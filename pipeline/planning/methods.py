@@ -212,7 +212,7 @@ def method_problems(method: Mapping[str, Any], place: str) -> list[str]:
     given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
         method
     )
-    return field_problems(registry.rule_class(rule), given, place, limits=False)
+    return field_problems(registry.rule_class(rule), given, place, with_limits=False)
 
 
 def construction_problems(

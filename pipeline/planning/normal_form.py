@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from pike_mixing.settings import default_value, type_hints, without_limits
+from pike_mixing.settings import bare_type, default_value, type_hints
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import validate_settings
 
@@ -74,7 +74,7 @@ def _is_empty(value: Any) -> bool:
 def normalise_settings(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
-    types = {name: without_limits(hint) for name, hint in type_hints(settings_class).items()}
+    types = {name: bare_type(hint) for name, hint in type_hints(settings_class).items()}
     reals = {name for name, one in types.items() if float in (one, *get_args(one))}
     return fill_defaults(defaults, given, reals)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, enumerate_names, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
@@ -47,7 +47,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     idle = {s: [n for n in own_config.get(s, {}) if n not in names] for s, names in known.items()}
     return (
         [
-            f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
+            f"{plan.origin}: {section}: defined, and used by no run: {names_text(names)}"
             f"{_domain_list_hint(plan) if section == 'sources' else ''}"
             for section, names in idle.items()
             if names
@@ -133,15 +133,13 @@ def few_document_hints(plan: Plan) -> list[str]:
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
-        from pipeline.data import local, local_preview
+        from pipeline.data import local
 
         place = f"{plan.origin}: sources.{name}"
         source = validate(local.LocalSource, values, place)
         try:
-            local_preview.check_first_documents(source)
-            few = local_preview.explain_few_documents(
-                source, plan.config["packing"]["validation_share"]
-            )
+            local.check_first_documents(source)
+            few = local.explain_few_documents(source, plan.config["packing"]["validation_share"])
         except InputError as error:
             problems.append(f"{place}: {error}")
             continue
@@ -207,7 +205,10 @@ def closing_hints(plan: Plan) -> list[str]:
         for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
     ]
     doubts = fold_doubts(doubts)
-    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
+    report, database = (
+        Path(plan.results) / "report" / "index.html",
+        plan.report_database_files().database,
+    )
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

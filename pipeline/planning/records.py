@@ -75,7 +75,7 @@ def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
     That of all runs holds the configuration, which the report shows. `experiment` is as
-    `Plan.experiment_of_runs` gives it.
+    `Plan.experiment_of_selection` gives it.
     """
     config = fill_config_defaults(experiment["config"])
     runs = {

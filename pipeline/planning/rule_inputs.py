@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -36,16 +35,6 @@ def cache_signature(function: F) -> F:
     """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
     vars(function)["__signature__"] = inspect.signature(function)
     return function
-
-
-def shell_prefix(folder: str, commands: str = "") -> str:
-    """What stands before each job's command: Python finds its modules in `folder` first.
-
-    The prefix is a format to Snakemake: braces of its own are doubled.
-    """
-    prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
-    prefix += commands
-    return prefix.replace("{", "{{").replace("}", "}}")
 
 
 class JobInputs(NamedTuple):
@@ -145,7 +134,7 @@ class RuleInputs:
         return {}
 
     def _inputs_of_database(self, selection: str) -> dict[str, Any]:
-        experiment = self.plan.experiment_of(selection)
+        experiment = self.plan.experiment_of_database(selection)
         return {"records": [place for _, _, place in records.database_manifests(experiment)]}
 
     _inputs_of_database_of_selection = _inputs_of_database
@@ -169,7 +158,7 @@ class RuleInputs:
         tables = [self.plan.manifest("table", name) for name in self.plan.tables]
         figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
         return {
-            "database": _database_manifest(self.plan.report_inputs().database),
+            "database": _database_manifest(self.plan.report_database_files().database),
             "tables": tables,
             "figures": figures,
         }

@@ -55,7 +55,7 @@ class SnakemakeRequest:
         asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)
 
-    def forced_work(self) -> set[str] | None:
+    def forced_rules_and_files(self) -> set[str] | None:
         """Rules and files that are to be made whatever is there; None: all.
 
         Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that

@@ -1,6 +1,5 @@
 """The paper's tables and figures with our numbers: one page in the paper's order, for print."""
 
-import base64
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +11,6 @@ from pipeline.results import display, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
-KINDS = {"table": ".csv", "figure": ".svg"}
-"""What the page shows, with the file that is read of each."""
 ROLE = "in the place of "
 """Behind this the label of a block of ours names the paper's block whose place it takes."""
 SAID_IN = {
@@ -31,22 +28,15 @@ SAID_IN = {
 def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     """Writes the page, which needs no other file.
 
-    Args:
-        given: Names of the paper's tables and figures that are shown, in any order.
-        tables: Folder of the tables.
-        figures: Folder of the figures.
-        out: The page to make.
-
-    Raises:
-        InputError: a name is none of the paper's, or a table or figure is missing or is not what
-            its manifest vouches for; the message says what to run.
+    `given` are names of the paper's tables and figures, in any order, whose files in the folders
+    `tables` and `figures` must be what their manifests vouch for.
     """
     if foreign := [name for name in given if name not in OF_PAPER]:
         raise InputError(f"{foreign[0]!r} is no table or figure of the paper: name table1, figure1")
-    folders = {"table": tables, "figure": figures}
     shown = [name for name in OF_PAPER if name in given]
     read = [
-        folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _output_kind(name))
+        tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
+        for name in shown
     ]
     taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
@@ -65,10 +55,6 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
         )
         partial.write_text(text, encoding="utf-8")
     result_manifests.write_result_manifest(out, taken, {"shown": shown}, [out])
-
-
-def _output_kind(name: str) -> str:
-    return name.rstrip("0123456789")
 
 
 def _article_table(path: Path) -> dict[str, Any]:
@@ -96,14 +82,12 @@ def _article_table(path: Path) -> dict[str, Any]:
 
 def _article_figure(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
-    result_manifests.refuse_altered(path, "figure")
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
         places = SAID_IN.get(path.stem, ())
         said = [row["statement"] for row in csv.DictReader(lines) if row["place"] in places]
     return {
+        **report_parts.read_figure(path),
         "name": path.stem,
         "kind": "figure",
-        "caption": atomic_files.read_json(path.with_suffix(".json"))["caption"],
-        "picture": base64.b64encode(path.read_bytes()).decode("ascii"),
         "said": said,
     }

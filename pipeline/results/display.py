@@ -1,7 +1,6 @@
 """What tables and figures show, before it is drawn: marks, cells, and panels of lines."""
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -123,11 +122,7 @@ def escape_latex(text: str) -> str:
 
 
 def read_doubts(connection: duckdb.DuckDBPyConnection, place: str) -> Doubts:
-    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
-
-    Raises:
-        InputError: the database is of an earlier version.
-    """
+    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in selection.select_rows(connection, "doubtful_runs", {}, place):
         key = row["scenario"], row["model"], row["method"]
@@ -171,13 +166,7 @@ def cell_of(row: Row) -> Cell:
 
 
 def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
-    """A value with its error, in fixed decimals; nothing for a missing value.
-
-    Args:
-        value: Missing where nothing is to be shown.
-        error: Shown behind ±, if there is one.
-        decimals: Digits behind the point.
-    """
+    """A value, with its error behind ± if there is one, in fixed decimals; "" for a missing one."""
     if not is_finite(value):
         return ""
     text = f"{value:,.{decimals}f}"
@@ -216,8 +205,6 @@ class Series:
 class Panel:
     """One pair of axes."""
 
-    name: str
-    """A slug that is unique in its figure: real--tiny--code."""
     scenario: str
     model: str
     title: str
@@ -236,8 +223,3 @@ class Panel:
     def scenario_and_model(self) -> tuple[str, str]:
         """Scenario and model."""
         return self.scenario, self.model
-
-
-def slug(text: str) -> str:
-    """The text as a part of an id: letters, digits, dots, dashes and underscores."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import duckdb
 
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import curves, display, drawing, labels, result_manifests, selection, views
+from pipeline.results import curves, display, drawing, labels, result_manifests, views
 from pipeline.results.display import Panel, Series
 from pipeline.results.selection import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
@@ -35,16 +35,7 @@ class FigureSettings:
 
 
 def write_figure(settings: Path, database: Path, out: Path) -> None:
-    """Writes one figure as .svg and .png, and the numbers behind it as .json.
-
-    Args:
-        settings: JSON of `FigureSettings`.
-        database: The experiment's database.
-        out: Any of the three files; the others are written beside it.
-
-    Raises:
-        InputError: wrong settings, or no database.
-    """
+    """Writes one figure, by the JSON of its settings, as .svg and .png, its numbers as .json."""
     values = atomic_files.read_json(settings)
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
@@ -99,26 +90,17 @@ def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequenc
     """Of each scenario and model that is drawn its size, and the least and most seeds of a line."""
     if not result or "seeds" not in result[0]:
         return ""
-    sizes = {
-        (row["scenario"], row["model"]): row["parameters"]
-        for row in selection.query(connection, "select scenario, model, parameters from runs")
-    }
-    seeds: dict[tuple[str, str, int], list[int]] = {}
+    seeds: dict[tuple[str, str], list[int]] = {}
     for row in result:
-        place = row["scenario"], row["model"]
-        seeds.setdefault((*place, sizes[place]), []).append(row["seeds"])
-    return (
-        "; ".join(
-            f"{scenario} / {model}: {parameters:,} parameters, "
-            + (
-                f"{min(n)} to {max(n)} seeds"
-                if min(n) < max(n)
-                else output_formats.count_of(n[0], "seed")
-            )
-            for (scenario, model, parameters), n in seeds.items()
-        )
-        + "."
-    )
+        seeds.setdefault((row["scenario"], row["model"]), []).append(row["seeds"])
+    parts = []
+    for place, numbers in seeds.items():
+        sql = "select parameters from runs where scenario = ? and model = ? limit 1"
+        ((size,),) = connection.execute(sql, place).fetchall()
+        least = f"{min(numbers)} to " if min(numbers) < max(numbers) else ""
+        number = least + output_formats.count_of(max(numbers), "seed")
+        parts.append(f"{' / '.join(place)}: {size:,} parameters, {number}")
+    return f"{'; '.join(parts)}."
 
 
 def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:

@@ -20,11 +20,6 @@ def accuracy_blocks(connection: duckdb.DuckDBPyConnection, scenario: str, model:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
 
     Each formulation is shown under the score that it is named after, or the paper's (per token).
-
-    Args:
-        connection: An open database.
-        scenario: Name of the scenario.
-        model: Name of the model.
     """
     result = query(
         connection,

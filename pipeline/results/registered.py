@@ -37,15 +37,9 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 
 
 def compare_registered(given: Path, database: Path | None = None, format: str = "text") -> str:
-    """Compares results with the registration that they were made for.
+    """Compares results with the registration `given` that they were made for, as text or json.
 
-    Args:
-        given: The registration.
-        database: That of the experiment; absent: where the registration's configuration has it.
-        format: text or json.
-
-    Raises:
-        InputError: the registration is wrong, or there is no database.
+    Without a database it is the one that the registration's configuration names.
     """
     chosen = registration.read_registration(given)
     plan = planner.plan(
@@ -102,17 +96,20 @@ def _run_deviations(
     yield from _counted_names_line(
         "runs that were not registered", [run for run in made if run not in plan.runs]
     )
-    own = (
-        f"{run}: {_differing_keys(made[run], plan.runs[run])}" for run in plan.runs if run in made
-    )
-    yield from _counted_names_line(
-        "runs with other settings", [line for line in own if line[-1] != " "]
-    )
+    differing = []
+    for run in [name for name in plan.runs if name in made]:
+        own, wanted = made[run], plan.runs[run]
+        keys = sorted(k for k in own.keys() | wanted.keys() if own.get(k) != wanted.get(k))
+        differing += [f"{run}: {' '.join(keys)}"] if keys else []
+    yield from _counted_names_line("runs with other settings", differing)
     (row,) = query(connection, "select config from experiment")
     config = normal_form.normalise_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
-        wanted = plan.config[section]
-        names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
+        names = [
+            n
+            for n, values in plan.config[section].items()
+            if config.get(section, {}).get(n) != values
+        ]
         yield from _counted_names_line(f"{section} with other settings", names)
     origin = Path(plan.origin)
     registering = _git_output(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
@@ -155,11 +152,6 @@ def _counted_names_line(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
         yield f"{what}: {', '.join(names[:NAMED])}{more}"
-
-
-def _differing_keys(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    keys = made.keys() | wanted.keys()
-    return " ".join(sorted(key for key in keys if made.get(key) != wanted.get(key)))
 
 
 def _git_output(folder: Path, *arguments: str) -> str | None:

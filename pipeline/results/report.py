@@ -27,7 +27,13 @@ from pipeline.results import (
     result_manifests,
 )
 from pipeline.results.provenance import REPORT
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results.selection import (
+    DATABASE,
+    Row,
+    is_of_some_runs,
+    open_current_version,
+    query,
+)
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 
@@ -42,18 +48,10 @@ CHECKS = ("claims", "audit", "theory")
 def write_report(
     settings: Path, database: Path, tables: Path, figures: Path, index_page: Path
 ) -> None:
-    """Writes the pages, `index_page` last.
+    """Writes the pages, `index_page`, index.html, last and the others beside it.
 
-    Args:
-        settings: The experiment's settings, those of the database.
-        database: The experiment's database.
-        tables: Folder of the tables.
-        figures: Folder of the figures.
-        index_page: The first page, index.html; the others are written beside it.
-
-    Raises:
-        InputError: a table or figure of the experiment is missing, or is not what its manifest
-            vouches for; the message says what to run.
+    `settings` are the experiment's, as of the database; `tables` and `figures` are folders, whose
+    files must be what their manifests vouch for.
     """
     # The places are looked at first.
     inputs = [settings, database, tables, figures]
@@ -88,36 +86,21 @@ def _page_texts(
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
         content = _page_content(connection, named, read) | {"files": files}
-        content["database"] = shlex.quote(str(_database_of_all_runs(database)))
-        compared = outdated.compare_results(*database.absolute().parents[:2])
-    # The report itself is being made.
-    every = (
-        (one for one in compared.own_differences() if one.artifact != "report")
-        if compared
-        else None
-    )
-    content["stale"] = None if every is None else [one._asdict() for one in every]
+    # Commands ask the database of all runs, beside one of some.
+    asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
+    content["database"] = shlex.quote(str(asked))
+    content["stale"] = None
+    if compared := outdated.compare_results(*database.absolute().parents[:2]):
+        # The report itself is being made.
+        every = (one for one in compared.own_differences() if one.artifact != "report")
+        content["stale"] = [one._asdict() for one in every]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
-        page: environment.get_template(f"{page}.html").render(
-            page=page,
-            pages=PAGES,
-            data=[
-                report_parts.figure_script_data(figure)
-                for figure in content["figures"].get(page, [])
-            ],
-            **content,
-        )
+        page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
         for page in PAGES
     }
-
-
-def _database_of_all_runs(database: Path) -> Path:
-    """The database of all runs, which commands ask, beside one of some runs."""
-    inside = database.parent.name == "databases"
-    return database.parent.with_name("pike.duckdb") if inside else database
 
 
 def _page_content(
@@ -130,44 +113,32 @@ def _page_content(
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [
-        report_parts.keep_shown_legend(f) for name in FRONT for f in drawn if f["name"] == name
-    ]
-    own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
-        _scenario_content(connection, named, scenario, doubts, tabled, own)
+        _scenario_content(connection, named, scenario, doubts, tabled)
         for scenario in named.scenarios()
     ]
     for place in places:
         place["snippets"] = decisions.copyable_snippets(place)
+    predictions = []
+    if values := named.section("predictions"):
+        expected = validate(Predictions, values, "predictions")
+        differences = query(connection, "from scenario_differences")
+        predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
     return _experiment_facts(connection, named) | {
         "places": places,
         "picture": picture.picture_blocks(places, doubts),
         "scenarios": scenarios,
-        "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
-        "paper": {
-            "tables": of_paper,
-            "figures": [report_parts.keep_shown_legend(f) for f in drawn_of_paper],
-        },
-        "predictions": _prediction_rows(connection, named),
+        "front": [figure for figure in drawn if figure["name"] in FRONT],
+        "figures": [figure for figure in drawn if figure["name"] not in FRONT],
+        "paper": {"tables": of_paper, "figures": drawn_of_paper},
+        "predictions": predictions,
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
         "general": [
             t for t in _tables_of_scenario(tabled, "") if t["name"] not in CHECKS + OVER_ALL
         ],
     }
-
-
-def _prediction_rows(
-    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
-) -> list[Row]:
-    """What a registration expected, beside its outcome."""
-    if not (values := named.section("predictions")):
-        return []
-    asked = validate(Predictions, values, "predictions")
-    differences = query(connection, "from scenario_differences")
-    return board_tests.judge_hypotheses(asked.hypotheses, asked.level, differences)
 
 
 def _experiment_facts(
@@ -181,14 +152,12 @@ def _experiment_facts(
         "sum(tokens) as tokens, sum(wall_seconds order by wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
-    methods = provenance.method_rows(connection, named.rules)
     return {
         "name": named.experiment,
         "baseline": named.baseline,
-        "names": [row["method"] for row in methods],
         "labels": labels.method_labels(connection),
         "overview": overview,
-        "methods": methods,
+        "methods": provenance.method_rows(connection, named.rules),
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": provenance.deviation_rows(),
         "claims": provenance.claim_rows(connection),
@@ -211,7 +180,6 @@ def _scenario_content(
     scenario: str,
     doubts: display.Doubts,
     tabled: list[dict[str, Any]],
-    drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
     def own(sql: str) -> list[Row]:
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
@@ -231,7 +199,6 @@ def _scenario_content(
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})
-    parts = [{**f, "panels": [p for p in f["panels"] if p["scenario"] == scenario]} for f in drawn]
     return {
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
@@ -246,7 +213,6 @@ def _scenario_content(
             "order by d.position, c.source, c.split"
         ),
         "tables": _tables_of_scenario(tabled, scenario),
-        "figures": [report_parts.keep_shown_legend(part) for part in parts if part["panels"]],
     }
 
 

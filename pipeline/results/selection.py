@@ -1,6 +1,7 @@
 """Rows of a view that a table or figure asks for."""
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -135,10 +136,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database for reading only; nothing outside it can be read or written.
 
     Every reader opens it here. A warning tells where it is not the one that its manifest describes.
-
-    Raises:
-        InputError: there is no database, it is not one, or a log of changes lies beside it, which
-            DuckDB would add to what is read.
+    It is refused where a log of changes lies beside it, which DuckDB would add to what is read.
     """
     if not database.is_file():
         if (inside := _database_of_folder(database)).is_file():
@@ -217,11 +215,7 @@ def other_version(database: Path, view: str = "") -> InputError:
 
 
 def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database that `pike database` made.
-
-    Raises:
-        InputError: as `connect`, or it is somebody else's.
-    """
+    """Opens a database that `pike database` made."""
     connection = connect(database)
     if "experiment" not in {name for (name,) in connection.execute("show tables").fetchall()}:
         connection.close()
@@ -231,11 +225,7 @@ def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
 
 @contextlib.contextmanager
 def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that `pike database` made, for questions of this version's own.
-
-    Raises:
-        InputError: as `connect_experiment`, or another version made it.
-    """
+    """Opens a database that this version made, for questions of this version's own."""
     with connect_experiment(database) as connection:
         try:
             yield connection
@@ -255,16 +245,9 @@ def select_rows(
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
-    A row without a value in a selected column (chance in a table of methods) is kept.
-
-    Args:
-        connection: An open database.
-        view: Name of the view.
-        selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
-        place: Where the selection was set, for messages.
-
-    Raises:
-        InputError: unknown view, column or value; the view is over more than is selected, or fails.
+    A row without a value in a selected column (chance in a table of methods) is kept. The selection
+    has values to keep, of `RUN_COLUMNS`' keys or of any column of the view; `place` is where it was
+    set, for messages.
     """
     every = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(every).fetchall()]
@@ -297,10 +280,15 @@ def select_rows(
             problems.append(
                 unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
             )
-        out = [row for row in result if not is_selected(row, {key: wanted})]
-        result = [row for row in result if is_selected(row, {key: wanted})]
-        if not problems:
-            _warn_of_dropped_rows(view, at, out)
+        belongs = [is_selected(row, {key: wanted}) for row in result]
+        # A table's query may have been given rows that its selection does not name.
+        out = itertools.compress(result, (not one for one in belongs))
+        left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
+        if left and not problems:
+            more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
+            told = ", ".join([*map(str, left)][:5]) + more
+            log.warning("%s leaves out rows of %s: %s", at, view, told)
+        result = list(itertools.compress(result, belongs))
     refuse(problems)
     return result
 
@@ -309,14 +297,6 @@ def is_selected(row: Row, selection: Mapping[str, Any]) -> bool:
     """Whether a view's row has only selected values, or none, in the columns of a selection."""
     columns = {RUN_COLUMNS.get(key, key): wanted for key, wanted in selection.items()}
     return all(row.get(name) is None or row[name] in wanted for name, wanted in columns.items())
-
-
-def _warn_of_dropped_rows(view: str, place: str, dropped: Sequence[Row]) -> None:
-    """Says which rows of a table a selection leaves out: its query may have been given new ones."""
-    if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
-        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-        told = ", ".join(map(str, names[:5])) + more
-        log.warning("%s leaves out rows of %s: %s", place, view, told)
 
 
 def _path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:

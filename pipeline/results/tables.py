@@ -37,7 +37,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 
 from pike_mixing.errors import InputError
@@ -102,16 +101,7 @@ class TableSection:
 
 
 def write_table(settings: Path, database: Path, out: Path) -> None:
-    """Writes one table as .md, .csv and .tex.
-
-    Args:
-        settings: JSON of `TableSettings`.
-        database: The experiment's database.
-        out: Any of the three files; the others are written beside it.
-
-    Raises:
-        InputError: wrong settings, or no database.
-    """
+    """Writes one table, by the JSON of its settings, as .md, .csv and .tex beside each other."""
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_paths(out, (".md", ".csv", ".tex"), "table", inputs)
@@ -132,17 +122,17 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
 def read_sections(table: TableSettings, database: Path, place: str) -> list[TableSection]:
     """The table's blocks, best values marked; none where no selected run has what it shows.
 
-    Args:
-        table: The settings.
-        database: The experiment's database.
-        place: Where the settings stand, for messages.
-
-    Raises:
-        InputError: no such view or column, or a view that gives no cells, or two of one place.
+    `place` is where the settings stand, for messages.
     """
     with connect_experiment(database) as connection:
         result = select_rows(connection, table.view, table.selection, place)
-        made, doubts = _runs_by_method(connection), display.read_doubts(connection, place)
+        made: dict[tuple[str | None, ...], list[str]] = {
+            (scenario, model, method): runs
+            for scenario, model, method, runs in connection.execute(
+                "select scenario, model, method, list(run order by seed) from runs group by all"
+            ).fetchall()
+        }
+        doubts = display.read_doubts(connection, place)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
@@ -152,30 +142,16 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
     for row in result:
         row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
-        own = made.get(key, ()) if row.get("runs") is None else tuple(row["runs"])
-        row |= {"runs": own, **dict.fromkeys(doubts.get(key, ()), True)}
+        own = made.get(key, ()) if row.get("runs") is None else row["runs"]
+        row |= {"runs": tuple(own), **dict.fromkeys(doubts.get(key, ()), True)}
         seeds = len(row["runs"]) if row.get("pairs") is None else row["pairs"]
         row["one_seed"] = row.get("one_seed") or (row["error"] is not None and seeds == 1)
     sections = dict.fromkeys(row["section"] for row in result)
     return [make_section([row for row in result if row["section"] == name]) for name in sections]
 
 
-def _runs_by_method(
-    connection: duckdb.DuckDBPyConnection,
-) -> dict[tuple[str | None, ...], tuple[str, ...]]:
-    """The runs of all seeds by scenario, model and method."""
-    result = connection.execute(
-        "select scenario, model, method, list(run order by seed) from runs group by all"
-    )
-    return {(s, model, method): tuple(names) for s, model, method, names in result.fetchall()}
-
-
 def make_section(rows: list[Row]) -> TableSection:
-    """One section's grid. Rows and columns are sorted by position, then by label.
-
-    Raises:
-        InputError: two cells have one place.
-    """
+    """One section's grid. Rows and columns are sorted by position, then by label."""
     rows = [{**row, "title": column_header(row)} for row in rows]
     for title in {row["title"] for row in rows}:
         _mark_best_values([row for row in rows if row["title"] == title])

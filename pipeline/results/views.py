@@ -47,11 +47,7 @@ READ_BY_ALL = ("curve_runs", "doubtful_runs")
 
 
 def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Creates the base tables and the macros.
-
-    Raises:
-        InputError: DuckDB cannot run a file of them.
-    """
+    """Creates the base tables and the macros."""
     for name in SCHEMA:
         with explain_failure(name):
             connection.execute(_read_text(SQL / f"{name}.sql"))
@@ -62,9 +58,6 @@ def explain_failure(*names: str) -> Iterator[None]:
     """Names the SQL files, by views or `SCHEMA`, whose queries DuckDB cannot run.
 
     Whoever wants another table edits them: a mistake there is the user's.
-
-    Raises:
-        InputError: it cannot; with its message, which counts the lines of the file.
     """
     # The workflow reads captions here, and never asks a database.
     import duckdb
@@ -89,9 +82,6 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
 
     Returns:
         The derived tables that the views read.
-
-    Raises:
-        InputError: DuckDB cannot run a view's query.
     """
     names = order_views(*wanted)
     read = {name: tables_read(view_sql_by_name()[name]) for name in names}
@@ -110,11 +100,7 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
 
 @functools.cache
 def view_sql_by_name() -> dict[str, str]:
-    """SQL of every view by name; folders only put files together.
-
-    Raises:
-        InputError: two files have one name, or one is no text.
-    """
+    """SQL of every view by name; folders only put files together."""
     result: dict[str, Path] = {}
     for path in sorted(SQL.rglob("*.sql")):
         if other := result.get(path.stem):
@@ -130,11 +116,6 @@ def _file_of(name: str) -> str:
 
 
 def _read_text(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        InputError: it is no text.
-    """
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -170,11 +151,7 @@ def view_of(output: str) -> str:
 
 
 def caption(view: str) -> str:
-    """The first paragraph of the comment that opens the view's file: what the view shows.
-
-    Raises:
-        InputError: it opens with none.
-    """
+    """The first paragraph of the comment that opens the view's file: what the view shows."""
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(

@@ -14,11 +14,11 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from pike_mixing.errors import refuse, shortened_repr
 from pike_mixing.settings import (
-    missing_message,
+    bare_type,
+    missing_setting_message,
     type_hints,
-    type_message,
     unknown_name_message,
-    without_limits,
+    wrong_type_message,
 )
 
 T = TypeVar("T")
@@ -127,8 +127,8 @@ def _explain_error(error: Any, kind: Any, root: str) -> str:
     if told in ("missing", "unexpected_keyword_argument"):
         place, settings = _place_and_type(kind, loc[:-1], root)
         if told == "missing":
-            return missing_message(without_limits(settings), loc[-1], place)
-        return unknown_name_message(loc[-1], type_hints(without_limits(settings)), place)
+            return missing_setting_message(bare_type(settings), loc[-1], place)
+        return unknown_name_message(loc[-1], type_hints(bare_type(settings)), place)
     place, hint = _place_and_type(kind, loc, root)
     if told.startswith("union_tag"):
         kinds = _classes_by_kind(hint)
@@ -136,7 +136,7 @@ def _explain_error(error: Any, kind: Any, root: str) -> str:
             return f"{place}: kind is missing: one of {', '.join(kinds)}"
         return unknown_name_message(error["ctx"]["tag"], kinds, f"{place}.kind")
     wanted = Mapping if _classes_by_kind(hint) else hint
-    return f"{place}: {cause or type_message(error['input'], wanted)}"
+    return f"{place}: {cause or wrong_type_message(error['input'], wanted)}"
 
 
 def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any]:
@@ -146,7 +146,7 @@ def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any
         if kinds := _classes_by_kind(hint):
             hint = kinds[part]
             continue
-        hint = without_limits(hint)
+        hint = bare_type(hint)
         if get_origin(hint) in (tuple, list):
             place, hint = f"{place}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:

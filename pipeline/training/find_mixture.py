@@ -111,16 +111,7 @@ def find_mixture(settings: Path, out: Path) -> None:
         result = finder.find(Swarm(search.domains, proxies))
         weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
         facts = {"weights_by_domain": weights, "diagnostics": result.diagnostics}
-    made_from.write_manifest(
-        out,
-        stage="mixture",
-        settings=values,
-        inputs=[*taken.inputs],
-        files=[],
-        modules=modules,
-        facts=facts,
-        snapshot=taken,
-    )
+    taken.write_manifest(out, settings=values, files=[], facts=facts)
 
 
 def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, records, rule_inputs
-from pipeline.planning.plan import OF_SETTINGS
+from pipeline.planning.plan import OF_SETTINGS, Selection
 from pipeline.runtime import atomic_files
 
 THREE = ("like-en", "like-hi", "like-de")
@@ -238,7 +238,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment_of_runs([run])
+    experiment = planned(small).experiment_of_selection(Selection((run,)))
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -350,7 +350,7 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
     output_root.write_settings(rooted(small, "results"))
 
 
-@pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
+@pytest.mark.parametrize("spoiled", ["[]", "{"])
 def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
     (tmp_path / "experiment.json").write_text(spoiled)
     with pytest.raises(InputError, match=r"experiment\.json does not say which experiment the"):
@@ -457,7 +457,7 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment_of_runs(["installed/nano/mix/seed0"])["tasks"]
+    folders = plan.experiment_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
@@ -562,7 +562,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.job_inputs("database_of_selection", plan.selection_name("table", name)).paths()
+        name: reads.job_inputs("database_of_selection", plan.database_name("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]
@@ -572,7 +572,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
     assert plan.database_path("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment_of_runs(plan.requested, trained=False)["runs"][
+    record = plan.experiment_of_selection(Selection(plan.requested, is_trained=False))["runs"][
         "symbols/nano/mix/seed220"
     ]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
@@ -597,7 +597,8 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     small, at, value, reads
 ):
     def recorded():
-        some = plan.experiment_of_runs([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
+        runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
+        some = plan.experiment_of_selection(Selection(runs))
         return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
 
     plan = planned(small)

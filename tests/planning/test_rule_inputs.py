@@ -8,10 +8,11 @@ import pytest
 from recipes import of_run
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, records, rule_inputs
+from pipeline.planning import planner, records, workflow_jobs
+from pipeline.planning.plan import Selection
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
-from pipeline.planning.workflow_jobs import RETRIES, STARTED, RuleResources
+from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 MANIFEST = "manifest.json"
@@ -84,14 +85,19 @@ def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
 
 
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
-    found = [place for _, _, place in records.database_manifests(plan.experiment_of_runs([PIKE]))]
+    found = [
+        place
+        for _, _, place in records.database_manifests(
+            plan.experiment_of_selection(Selection((PIKE,)))
+        )
+    ]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
     assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.job_inputs("database_of_selection", name).paths()
-    expected = records.database_manifests(plan.experiment_of_runs(plan.selections[name]))
+    expected = records.database_manifests(plan.experiment_of_selection(plan.selections[name]))
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
     assert reads.job_inputs("table", "table1").paths() == [database]
@@ -123,7 +129,7 @@ def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch
     free = RuleResources(plan, Profile({}))
     assert [free.retries(rule) for rule in ("pretrain", "download", "pack")] == [None] * 3
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
-    seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
+    seconds = max(limited._trainings.estimate("pretrain", run).seconds for run in plan.runs)
     assert limited.retries("pretrain") == math.ceil(2 * seconds / 60) + RETRIES
     # Within a job that the workflow has started nothing is tried again.
     monkeypatch.setenv(STARTED, "elsewhere:1")
@@ -210,9 +216,10 @@ def test_nodes_share_the_processes_of_a_training(plan):
         RuleResources(plan, Profile({"pretrain": {**asked, "device": "xla"}}))
 
 
-def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):
+def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path, monkeypatch):
     folder = tmp_path / "a {clone}"
-    prefix = rule_inputs.shell_prefix(str(folder)).format()  # As Snakemake does.
+    monkeypatch.setattr(workflow_jobs, "HERE", folder)
+    prefix = workflow_jobs.shell_prefix().format()  # As Snakemake does.
     for further in ({}, {"PYTHONPATH": "/nowhere"}):
         shown = subprocess.check_output(
             ["bash", "-c", f"{prefix}echo $PYTHONPATH"], env={**further, "PATH": "/usr/bin:/bin"}

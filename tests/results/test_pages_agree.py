@@ -108,7 +108,7 @@ def of_picture(text, spoken, places):
 
 def of_report(text, spoken, places):
     place = r'<article class="place" id="place-([\w-]+)-(\w+)"(.*?)</article>'
-    row = r'<tr data-method="([\w-]+)".*?<a href="provenance[^>]*>([+-][\d.]+)'
+    row = r'#method-([\w-]+)".*?<a href="provenance[^>]*>([+-][\d.]+)'
     for scenario, model, block in re.findall(place, text, re.DOTALL):
         for method, number in re.findall(row, block):
             yield (LOSS, scenario, model, method), rounded(number)

@@ -96,14 +96,14 @@ class TrainerFormat:
         """What is refused beside ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
-        where = "paths and names" if self.writes_names else "paths"
+        where = "paths and names" if self.has_plain_names else "paths"
         told = [f"in {where}: {', '.join(marks)}"] if marks else []
         told += ["text files"] * (self.reads in ("", "npy"))
         told += ["files of endings that it does not read"] * (self.reads not in (None, "", "npy"))
         return "; ".join(told + ["shares without `--rows`"] * self.needs_rows) or "nothing more"
 
     @property
-    def writes_names(self) -> bool:
+    def has_plain_names(self) -> bool:
         """Whether its parser sees domains' names as they are."""
         items = [p.item for file in self.files.values() for p in file if isinstance(p, EachDomain)]
         return any("{name}" in item for item in items)
@@ -519,12 +519,10 @@ def decimal_text(share: float) -> str:
 
 
 def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
-    """The text of a file.
+    """The text of a file, for the domains of the first stage.
 
-    Args:
-        parts: Of `TrainerFormat.files` or `Format.staged`.
-        stages: One, or those of a schedule. Domains are those of the first.
-        repetition: How often a domain may be read.
+    Parts are those of `TrainerFormat.files` or `TrainerFormat.staged`; the repetition says how
+    often a domain may be read.
     """
     text = ""
     for part in parts:
