@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import records
-from pipeline.results.selection import connect_experiment, query
+from pipeline.results.database_reader import connect_experiment, query
 
 PAGE = records.ROOT / "docs" / "claims.md"
 Claim = dict[str, Any]

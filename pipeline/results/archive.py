@@ -39,14 +39,14 @@ from pipeline.results import (
     experiment,
     figures,
     lineage,
-    provenance,
     report,
+    report_facts,
     result_manifests,
+    sql_views,
     tables,
-    views,
 )
+from pipeline.results.database_reader import connect_experiment, query
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, table_columns
-from pipeline.results.selection import connect_experiment, query
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
@@ -218,7 +218,7 @@ def _validate_archive(archive: Path) -> dict[str, Any]:
 def _refuse_foreign_records(archive: Path) -> None:
     """Stops at files that are no records of their tables: by columns, types or rows."""
     with duckdb.connect() as connection:
-        views.create_schema(connection)
+        sql_views.create_schema(connection)
         for table in RECORDED:
             selected = ", ".join(table_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"
@@ -439,7 +439,7 @@ def write_crate(results: Path, *, out: Path) -> str:
 def _crate_run_properties(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
     with connect_experiment(database) as connection:
-        commits = {row["commit"] for row in provenance.code_rows(connection)} - {None}
+        commits = {row["commit"] for row in report_facts.code_rows(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)
     return {"name": "The run", "endTime": ended.isoformat(timespec="seconds"), "description": code}

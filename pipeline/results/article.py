@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import display, report_parts, result_manifests
+from pipeline.results import number_marks, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
@@ -64,7 +64,7 @@ def _article_table(path: Path) -> dict[str, Any]:
     for block in result["blocks"]:
         # Nothing on this page leads to another.
         block["lines"] = [{**line, "made": ""} for line in block["lines"]]
-        if block["label"].startswith(display.PRINTED):
+        if block["label"].startswith(number_marks.PRINTED):
             printed.append(block)
         else:
             groups.append(

@@ -21,8 +21,8 @@ from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quan
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
+from pipeline.results.database_reader import Row, query
 from pipeline.results.record_loader import insert_rows
-from pipeline.results.selection import Row, query
 
 FAMILY = ("board", "model", "against")
 """Columns of whose methods one correction is made."""

@@ -19,8 +19,9 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from pipeline.results import views
-from pipeline.results.display import Panel, Series, is_finite
+from pipeline.results import sql_views
+from pipeline.results.curves import Panel, Series
+from pipeline.results.number_marks import is_finite
 from pipeline.runtime import atomic_files
 
 # At least 3 : 1 against white and #16181d. Each of the paper's main methods has one; those that
@@ -165,7 +166,7 @@ def draw_figure(
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
         if not panels:
-            figure.text(0.5, 0.5, textwrap.fill(views.EMPTY, 40), ha="center", va="center")
+            figure.text(0.5, 0.5, textwrap.fill(sql_views.EMPTY, 40), ha="center", va="center")
         figure.text(
             RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
         )

@@ -13,8 +13,8 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import views
-from pipeline.results.selection import (
+from pipeline.results import sql_views
+from pipeline.results.database_reader import (
     connect,
     find_database,
     is_of_some_runs,
@@ -24,7 +24,7 @@ from pipeline.results.selection import (
     other_version,
     whole_database,
 )
-from pipeline.results.selection import query as rows_of
+from pipeline.results.database_reader import query as rows_of
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -166,10 +166,10 @@ def show_tables(results: Path | None, format: str = "text") -> str:
         return word, int(path.stem.removeprefix(word) or 0)
 
     every = [
-        {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
+        {"name": path.stem, "file": str(path), "about": sql_views.caption(sql_views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
         for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=natural_order)
-        if views.view_of(view := f"{kind}_{path.stem}") in views.view_sql_by_name()
+        if sql_views.view_of(view := f"{kind}_{path.stem}") in sql_views.view_sql_by_name()
     ]
     if not every:
         raise InputError(
@@ -212,7 +212,7 @@ def _refuse_duplicate_columns(columns: list[str]) -> None:
 
 def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
-    if database and lacking and lacking[1].lower() in views.view_sql_by_name():
+    if database and lacking and lacking[1].lower() in sql_views.view_sql_by_name():
         return other_version(database, lacking[1].lower())
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")

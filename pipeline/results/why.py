@@ -14,8 +14,8 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import outdated
-from pipeline.results import display, views
-from pipeline.results.selection import (
+from pipeline.results import number_marks, sql_views
+from pipeline.results.database_reader import (
     Row,
     find_database,
     is_of_some_runs,
@@ -83,7 +83,7 @@ def explain_artifact(
             named = {artifact: row}
     made = lineage[artifact]
     if is_of_some_runs(database) and made["produced_by"] in KINDS and not made["inputs"]:
-        read = views.base_tables(_view_name(made))
+        read = sql_views.base_tables(_view_name(made))
         if not all(name.startswith("paper") for name in read):
             whole = whole_database(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
@@ -112,7 +112,7 @@ def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
 def _view_name(made: Row) -> str:
     """The view that gives a table or figure."""
     own: str | None = json.loads(made["settings"] or "{}").get("query")
-    return own or views.view_of(made["artifact"].replace("/", "_", 1))
+    return own or sql_views.view_of(made["artifact"].replace("/", "_", 1))
 
 
 def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[Row]:
@@ -136,7 +136,7 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
-        number = cell.get("text") or display.number_with_error(
+        number = cell.get("text") or number_marks.number_with_error(
             cell.get("value"), cell.get("error"), cell["decimals"]
         )
         if not number:

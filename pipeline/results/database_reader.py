@@ -15,7 +15,7 @@ import duckdb
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import output_root
-from pipeline.results import result_manifests, views
+from pipeline.results import result_manifests, sql_views
 from pipeline.runtime import checksums, made_from
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
 
 def other_version(database: Path, view: str = "") -> InputError:
     """What a user does who asked for more than a database of ours holds."""
-    if is_of_some_runs(database) and view not in views.READ_BY_ALL:
+    if is_of_some_runs(database) and view not in sql_views.READ_BY_ALL:
         return InputError(
             f"{database} holds what its tables and figures read, and this is not among it: "
             f"ask {whole_database(database)}"
@@ -252,11 +252,11 @@ def select_rows(
     every = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(every).fetchall()]
     if view not in known:
-        if view in views.view_sql_by_name() and (database := _path_of(connection)):
+        if view in sql_views.view_sql_by_name() and (database := _path_of(connection)):
             raise other_version(database, view)
         raise InputError(unknown_name_message(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
-    with views.explain_failure(view):
+    with sql_views.explain_failure(view):
         result = query(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
@@ -325,7 +325,7 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         log_database_used(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
-            if name in views.view_sql_by_name():
+            if name in sql_views.view_sql_by_name():
                 raise other_version(database, name)
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()

@@ -25,15 +25,15 @@ from pike_mixing.comparison.detectable import (
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import display, labels
-from pipeline.results.loss_tests import asked_methods
-from pipeline.results.selection import (
+from pipeline.results import labels, number_marks
+from pipeline.results.database_reader import (
     Row,
     find_database,
     log_database_used,
     open_current_version,
     query,
 )
+from pipeline.results.loss_tests import asked_methods
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -168,7 +168,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     }
     # Proxy runs and other runs that serve one are not offered as a recommendation.
     asked = asked_methods(settings)
-    doubts = display.read_doubts(connection, "decisions")
+    doubts = number_marks.read_doubts(connection, "decisions")
     result = []
     for (scenario, model), every in read_differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -198,7 +198,9 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
-                *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
+                *number_marks.explain_marks(
+                    named[chosen], doubts.get((scenario, model, chosen), {})
+                ),
             ],
         } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
@@ -465,7 +467,7 @@ def decision_line(decision: Row) -> str:
 
 
 def decision_text(decision: Row) -> str:
-    """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
+    """A decision, one of `advice.read_decisions`, as a terminal shows it."""
     lines = [
         f"{decision['scenario']} / {decision['model']}: {decision['title']}, {decision['size']}"
     ]

@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results.database_reader import Row, open_current_version, query
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 from markupsafe import Markup, escape
 
-from pipeline.results.selection import Row, query
+from pipeline.results.database_reader import Row, query
 
 REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
