@@ -31,7 +31,7 @@ from pipeline.results.database_reader import (
     find_database,
     log_database_used,
     open_current_version,
-    query,
+    query_rows,
 )
 from pipeline.results.loss_tests import asked_methods
 from pipeline.runtime import output_formats
@@ -93,7 +93,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
             "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
-    seeds = _first_sufficient_seeds(
+    seeds = _fewest_sufficient_seeds(
         row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level)
     )
     factor = wanted_item_factor(size, sd, row["seeds"], error, level)
@@ -101,7 +101,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     if factor is not None:
         ways.append(_more_text_words(factor, read_tokens))
     if not ways:
-        alone = _first_sufficient_seeds(
+        alone = _fewest_sufficient_seeds(
             LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level)
         )
         if alone is None:
@@ -119,7 +119,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
 
-def _first_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
+def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
     """The first number of seeds that finds the difference often enough, if `MOST_SEEDS` do."""
     wanted = range(least, MOST_SEEDS + 1)
     return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
@@ -198,7 +198,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
-                *number_marks.explain_marks(
+                *number_marks.mark_explanations(
                     named[chosen], doubts.get((scenario, model, chosen), {})
                 ),
             ],
@@ -209,7 +209,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
-    result = query(
+    result = query_rows(
         connection,
         "select d.*, nll_p as p, nll_p_holm as p_holm from method_differences as d "
         "join methods as m on d.method = m.method "
@@ -247,7 +247,7 @@ def _settings_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""
-    row = query(
+    row = query_rows(
         connection,
         "select settings, chosen, parameters, tokens, tokenizer from runs "
         "left join chosen_settings using (run) "
@@ -266,7 +266,7 @@ def _drawn_shares(
     share: str = "sum(count) / sum(sum(count)) over (partition by run)",
 ) -> dict[str, float]:
     """Each domain's share of the method's rows, mean over its seeds."""
-    result = query(
+    result = query_rows(
         connection,
         "select w.domain, avg(w.share order by w.share) as share "
         f"from (select run, domain, {share} as share "
@@ -330,7 +330,7 @@ def _small_validation_warnings(
     connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str
 ) -> list[str]:
     """In a sentence the domains whose validation text packing found to be too little."""
-    small = query(
+    small = query_rows(
         connection,
         "select d.domain, c.documents, "
         "(l.facts ->> '$.splits.validation.largest_share')::double as largest "

@@ -38,7 +38,7 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
         tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
         for name in shown
     ]
-    taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
+    taken = result_manifests.snapshot_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.load_templates()

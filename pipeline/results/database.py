@@ -42,7 +42,7 @@ def build_database(settings: Path, out: Path) -> None:
     """Builds the database of an experiment's settings from the folders of its runs."""
     experiment = read_experiment(settings)
     places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
-    taken = result_manifests.take_inputs("database", places)
+    taken = result_manifests.snapshot_inputs("database", places)
     result = lineage.read_lineage(experiment)
     loader = functools.partial(load_records, result.manifests)
     write_database(experiment, settings, out, result, loader, taken)
@@ -99,7 +99,9 @@ def _fill_tables(
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *sql_views.READ_BY_ALL]
-    derived = sql_views.create_views(connection, *map(sql_views.view_of, wanted))
+    wanted = [*map(sql_views.view_of, wanted)]
+    sql_views.create_views(connection, *wanted)
+    read = sql_views.tables_read_by_views(*wanted)
     measured = MeasuredResults(connection)
     fills: dict[str, Callable[[], None]] = {
         "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
@@ -109,7 +111,7 @@ def _fill_tables(
         "boards": lambda: board_tests.fill_boards(connection),
     }
     for table, fill in fills.items():
-        if table in derived or (table == "claim_tests" and "pairs" in derived):
+        if table in read or (table == "claim_tests" and "pairs" in read):
             with sql_views.explain_failure(*sql_views.READ_TO_FILL[table]):
                 fill()
     connection.execute("commit")

@@ -41,7 +41,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.sibling_paths(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = result_manifests.take_inputs(
+    taken = result_manifests.snapshot_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
     with connect_experiment(database) as connection:

@@ -11,7 +11,7 @@ import jinja2
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pipeline.results import advice, labels, number_marks, report_facts
-from pipeline.results.database_reader import Row, open_current_version, query
+from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
@@ -131,7 +131,7 @@ def write_headline(database: Path, docs: Path) -> None:
             number_marks.read_doubts(connection, "headline"),
             advice.read_decisions(connection),
         )
-        (facts,) = query(
+        (facts,) = query_rows(
             connection,
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",

@@ -77,7 +77,7 @@ def notes_of_marks(marks: Collection[str]) -> list[str]:
     return [text for mark, text in NOTES.items() if mark in marks]
 
 
-def explained_marks(section: str, marks: Collection[str]) -> set[str]:
+def marks_to_explain(section: str, marks: Collection[str]) -> set[str]:
     """Those of a section's marks that notes explain: bold in the paper's own rows is its own."""
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
@@ -91,7 +91,7 @@ def notes_with_counts(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
 
 
-def explain_marks(row: str, marks: Mapping[str, str]) -> list[str]:
+def mark_explanations(row: str, marks: Mapping[str, str]) -> list[str]:
     """What each mark of one row means, with in how many of how many runs, without its sign."""
     return [
         f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."

@@ -31,7 +31,7 @@ from pipeline.results.database_reader import (
     Row,
     is_of_some_runs,
     open_current_version,
-    query,
+    query_rows,
 )
 from pipeline.results.report_facts import REPORT
 from pipeline.runtime import atomic_files, made_from
@@ -73,7 +73,7 @@ def write_report(
             result_manifests.manifest_or_file(database, "database"),
             *map(made_from.manifest_beside, read),
         ]
-        taken = result_manifests.take_inputs("report", stood_on)
+        taken = result_manifests.snapshot_inputs("report", stood_on)
         texts = _page_texts(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
@@ -126,7 +126,7 @@ def _page_content(
     predictions = []
     if values := named.section("predictions"):
         expected = validate(Predictions, values, "predictions")
-        differences = query(connection, "from scenario_differences")
+        differences = query_rows(connection, "from scenario_differences")
         predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
     return _experiment_facts(connection, named) | {
         "places": places,
@@ -148,7 +148,7 @@ def _experiment_facts(
     connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
 ) -> dict[str, Any]:
     """What the database says of the experiment as a whole."""
-    (overview,) = query(
+    (overview,) = query_rows(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
         "count(distinct seed) as seeds, count(distinct scenario) as scenarios, "
@@ -185,7 +185,7 @@ def _scenario_content(
     tabled: list[dict[str, Any]],
 ) -> dict[str, Any]:
     def own(sql: str) -> list[Row]:
-        return [r for r in query(connection, sql) if r["scenario"] == scenario]
+        return [r for r in query_rows(connection, sql) if r["scenario"] == scenario]
 
     models = own("select scenario, model, any_value(parameters) as parameters from runs "
                  "group by all order by all")  # fmt: skip

@@ -76,7 +76,7 @@ def table_notes(blocks: list[dict[str, Any]]) -> list[str]:
         for block in blocks
         for line in block["lines"]
         for cell, _ in line["cells"]
-        for mark in number_marks.explained_marks(
+        for mark in number_marks.marks_to_explain(
             block["label"], [m for m in number_marks.NOTES if cell[m]]
         )
     }

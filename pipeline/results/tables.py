@@ -105,7 +105,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_paths(out, (".md", ".csv", ".tex"), "table", inputs)
-    taken = result_manifests.take_inputs(
+    taken = result_manifests.snapshot_inputs(
         "table", [result_manifests.manifest_or_file(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
@@ -202,7 +202,7 @@ def _all_marks(blocks: list[TableSection]) -> set[str]:
         mark
         for part in blocks
         for cell in part.cells.to_numpy().flat
-        for mark in number_marks.explained_marks(part.section, cell.marks)
+        for mark in number_marks.marks_to_explain(part.section, cell.marks)
     }
 
 

@@ -55,7 +55,7 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
 def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
     # A scenario of twenty domains filled a screen.
     small = [{"domain": f"d{n}", "documents": 190, "largest": 0.01} for n in range(20)]
-    monkeypatch.setattr(advice, "query", lambda *given: small)
+    monkeypatch.setattr(advice, "query_rows", lambda *given: small)
     (warning,) = advice._small_validation_warnings(None, "t", "s")
     assert warning.count("190 documents, the largest 1% of its tokens") == 4
     assert "and 16 more is little or uneven" in warning

@@ -123,7 +123,9 @@ def test_the_report_of_snakemake_says_what_a_table_compares():
         assert "system-message" not in body, body
         assert f"pike why table/{name}" in body
     rules = (ROOT / "workflow/rules/results.smk").read_text()
-    assert rules.count("about=lambda wildcards: views.caption(") == rules.count("caption.rst") == 2
+    assert (
+        rules.count("about=lambda wildcards: sql_views.caption(") == rules.count("caption.rst") == 2
+    )
 
 
 def test_base_tables_of_a_view_are_found_through_other_views():
