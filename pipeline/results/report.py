@@ -77,7 +77,7 @@ def write_report(
         texts = _page_texts(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.fill_config_defaults(named.config), "rules": named.rules}
+    under = {"config": records.fill_rule_and_finder_defaults(named.config), "rules": named.rules}
     result_manifests.write_result_manifest(index_page, taken, under, places.values())
 
 
