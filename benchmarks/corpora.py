@@ -41,14 +41,8 @@ def documents(folder: Path, name: str, size: float) -> Path:
         "entropy_nats_per_character": None,
     }
     facts |= {"revision": "-", "licence": "-"}
-    made_from.write_manifest(
-        out / atomic_files.MANIFEST,
-        stage=store.STAGE,
-        settings={},
-        inputs=[],
-        files=[file],
-        modules=["pipeline.data.document_store"],
-        facts=facts,
+    made_from.InputSnapshot(store.STAGE, ["pipeline.data.document_store"]).write_manifest(
+        out / atomic_files.MANIFEST, settings={}, files=[file], facts=facts
     )
     return out
 

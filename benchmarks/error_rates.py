@@ -34,8 +34,7 @@ from pike_mixing.comparison import detectable, mean_difference, sign_flip
 from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import claim_tests, speedups, views
-from pipeline.results.item_points import CheckpointKey
-from pipeline.results.measured_results import TaskCurve
+from pipeline.results.measured_results import CheckpointKey, TaskCurve
 from pipeline.runtime import atomic_files, code_fingerprint
 
 SEEDS = (mean_difference.LEAST_SEEDS, 5, 10)

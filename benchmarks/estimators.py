@@ -28,7 +28,7 @@ from torch import Tensor
 
 from benchmarks import corpora, measure, records
 from pike_mixing.torch import gradient_statistics
-from pike_mixing.torch.domain_gradient import domain_gradient
+from pike_mixing.torch.domain_gradient import measure_domain_gradient
 from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
@@ -114,7 +114,7 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
         dealt = DealtRows(target.passes, row[None], np.array([1]), 1)
         (rows,) = dealt.rows_by_domain(1, with_variance=False)
-        parts, _ = domain_gradient(model, target, rows, with_variance=False)
+        parts = measure_domain_gradient(model, target, rows, with_variance=False).parts
         torch.cat([part.flatten() for part in parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)
     for piece_PxN in gradient_PxD.split(PIECE_NUMBERS, dim=1):

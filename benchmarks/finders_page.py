@@ -168,7 +168,7 @@ def advice(named: dict[str, Any]) -> list[str]:
     for (place, domains), runs in itertools.product(DOMAINS.items(), bench.RUNS):
         cell = f"{place}|{runs}"
         scored = {
-            n: bench.mean_and_half_width(np.array(one["cells"][cell]["spearman"])[:, :-1])
+            n: bench.mean_over_folds(np.array(one["cells"][cell]["spearman"])[:, :-1])
             for n, one in finders.items()
             if "spearman" in one["cells"].get(cell, ())
         }
@@ -214,7 +214,7 @@ def advice(named: dict[str, Any]) -> list[str]:
 def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
     if measure not in cell:
         return "none"
-    mean, half = bench.mean_and_half_width(np.array(cell[measure])[:, :-1])
+    mean, half, _ = bench.mean_over_folds(np.array(cell[measure])[:, :-1])
     return f"{mean:{form}} ± {half:{form}}"
 
 

@@ -83,7 +83,7 @@ class Stepper:
         random = torch.Generator().manual_seed(0)
         self.rows_KxRxL1 = torch.randint(size.vocabulary, shape, generator=random)
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """As many rows of each domain, the same at every step."""
         rows = [rows_RxL1[:n] for rows_RxL1, n in zip(self.rows_KxRxL1, count_K, strict=True)]
         gradient = self.engine.gradient

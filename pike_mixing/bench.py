@@ -36,7 +36,7 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,9 +54,6 @@ from pike_mixing.finders import (
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms import catalogue
-
-if TYPE_CHECKING:
-    from pike_mixing.comparison.mean_difference import Estimate
 
 SIZE = 128
 """Mixtures of a block; of tables with fewer than two such blocks, half of theirs."""
@@ -116,9 +113,7 @@ class BenchFinder:
         if self.name == "regmix":
             return _fit_trees_per_loss(weights_NxK, loss_NxM)
         kind = registry.finder_class("exposure-law" if self.name == PERMUTED else self.name)
-        return kind().fit_model(
-            weights_NxK, self._epochs_as_given_or_permuted(weights_NxK, epochs_NxK), loss_NxM
-        )
+        return kind().fit_model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
         """Losses, and spreads of a Gaussian process."""
@@ -128,16 +123,12 @@ class BenchFinder:
             return fitted.losses(weights_SxK)
         if self.name == "regmix":
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
-        losses_SxM = fitted.losses(
-            weights_SxK, self._epochs_as_given_or_permuted(weights_SxK, epochs_SxK)
-        )
+        losses_SxM = fitted.losses(weights_SxK, self._epochs(weights_SxK, epochs_SxK))
         if self.name == "gaussian-process":
             return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
 
-    def _epochs_as_given_or_permuted(
-        self, weights_SxK: Floats, epochs_SxK: Floats | None
-    ) -> Floats | None:
+    def _epochs(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats | None:
         """Epochs, or those of every domain with the text of another."""
         if self.name != PERMUTED or epochs_SxK is None:
             return epochs_SxK
@@ -256,25 +247,22 @@ def _read_regmix_swarm(model_size: str) -> Swarm:
 def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
     """By place the measures of one method, each of T targets; or why it `failed`."""
     train = _select_runs(fold.train, np.arange(runs))
-    given, one, begun = (
-        (*train.weights_and_losses(), train.epochs()),
-        load_bench_method(name),
-        time.monotonic(),
-    )
+    given = (*train.weights_and_losses(), train.epochs())
+    method, begun = load_bench_method(name), time.monotonic()
     result: dict[str, dict[str, Any]] = {}
     try:
-        fitted, scale_T = one.fit(*given), None
+        fitted = method.fit(*given)
         for place, test in fold.tests.items():
-            (weights_SxK, actual_SxM), epochs_SxK = test.weights_and_losses(), test.epochs()
-            predicted_SxT, spread_SxT = _predict_losses_and_spreads(
-                one, fitted, weights_SxK, epochs_SxK, given
+            weights_SxK, actual_SxM = test.weights_and_losses()
+            predicted_SxT, half_SxT = _predict_losses_and_spreads(
+                method, fitted, weights_SxK, test.epochs(), len(train.losses)
             )
-            half_SxT = None
             if place == fold.alike:
-                scale_T = _calibrate_spread_scales(one, *given)
-                half_SxT = spread_SxT * scale_T
+                half_SxT = half_SxT * _calibrate_spread_scales(method, *given)
             result[place] = _prediction_metrics(
-                predicted_SxT, _append_mean_column(actual_SxM), half_SxT
+                predicted_SxT,
+                _append_mean_column(actual_SxM),
+                half_SxT if place == fold.alike else None,
             )
     except Exception as error:  # Anybody's method may fail in any way: the board says how.
         return {place: {"failed": f"{type(error).__name__}: {error}"} for place in fold.tests}
@@ -313,16 +301,12 @@ def _append_mean_column(loss_SxM: Floats) -> Floats:
 
 
 def _predict_losses_and_spreads(
-    method: Any,
-    fitted: Any,
-    weights_SxK: Floats,
-    epochs_SxK: Floats | None,
-    fitted_runs: tuple[Any, ...],
+    method: Any, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None, M: int
 ) -> tuple[Floats, Floats]:
-    """Losses and spreads [S, T] of a fit to the runs that were given."""
+    """Losses and spreads [S, T] of a fit to M losses."""
     told = method.predict(fitted, weights_SxK, epochs_SxK)
     losses, spreads = told if isinstance(told, tuple) else (told, np.ones_like(told))
-    wanted = (len(weights_SxK), fitted_runs[1].shape[1])
+    wanted = (len(weights_SxK), M)
     for what, values in (("losses", losses), ("spreads", spreads)):
         if np.shape(values) != wanted or not np.isfinite(values).all():
             raise InputError(f"predict: {what} of shape {np.shape(values)}, not finite {wanted}")
@@ -333,13 +317,12 @@ def _calibrate_spread_scales(
     method: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None
 ) -> Floats:
     """What spreads are multiplied by [T], from the errors on parts of the runs."""
-    score_NxT = np.empty((len(loss_NxM), loss_NxM.shape[1] + 1))
+    M = loss_NxM.shape[1]
+    score_NxT = np.empty((len(loss_NxM), M + 1))
     for rest, part in cross_validation.make_folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
-        given = weights_NxK[rest], loss_NxM[rest], seen
-        predicted, spread = _predict_losses_and_spreads(
-            method, method.fit(*given), weights_NxK[part], new, given
-        )
+        fitted = method.fit(weights_NxK[rest], loss_NxM[rest], seen)
+        predicted, spread = _predict_losses_and_spreads(method, fitted, weights_NxK[part], new, M)
         score_NxT[part] = np.abs(predicted - _append_mean_column(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
     return np.array(
@@ -364,21 +347,25 @@ def score_all_folds(name: str, folds: Sequence[Fold], jobs: int) -> dict[str, An
     return {"method": Path(name).stem, "sha256": digest, "cells": cells}
 
 
-def mean_and_half_width(value_FxT: Floats) -> tuple[float, float | None]:
-    """The mean over folds and targets, and half of its 95 % interval over both."""
-    from pike_mixing.comparison import mean_difference
+class FoldMean(NamedTuple):
+    """A mean over folds and targets."""
 
-    found = _estimate_over_folds(value_FxT)
-    return found.difference, mean_difference.half_width(found)
+    mean: float
+    half_width: float | None
+    """Of its 95 % interval over both; None of a single target."""
+    p: float | None
+    """That it is 0."""
 
 
-def _estimate_over_folds(value_FxT: Floats) -> "Estimate":
-    """Folds are what seeds are elsewhere, targets what documents are."""
+def mean_over_folds(value_FxT: Floats) -> FoldMean:
+    """The mean with its error: folds are what seeds are elsewhere, targets what documents are."""
     from pike_mixing.comparison import mean_difference
 
     targets = value_FxT.shape[1]
     part = mean_difference.differences_of_sums(value_FxT, np.ones(targets), np.arange(targets))
-    return mean_difference.estimate([part])
+    found = mean_difference.estimate([part])
+    half_width, p = mean_difference.half_width(found), mean_difference.p_value(found)
+    return FoldMean(found.difference, half_width, p)
 
 
 def differences_from_board(
@@ -388,7 +375,7 @@ def differences_from_board(
 
     p-values are Holm's, of all of them together.
     """
-    from pike_mixing.comparison import mean_difference, sign_flip
+    from pike_mixing.comparison import sign_flip
 
     rows = []
     for other in board:
@@ -397,17 +384,10 @@ def differences_from_board(
             if other["method"] == scores["method"] or None in pair or len(pair[0]) != len(pair[1]):
                 continue
             # The mean of all losses is none of them.
-            found = _estimate_over_folds((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
-            rows.append(
-                {
-                    "against": other["method"],
-                    "cell": cell,
-                    "measure": measure,
-                    "difference": found.difference,
-                    "half": mean_difference.half_width(found),
-                    "p": mean_difference.p_value(found),
-                }
-            )
+            found = mean_over_folds((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
+            about = {"against": other["method"], "cell": cell, "measure": measure}
+            numbers = {"difference": found.mean, "half": found.half_width, "p": found.p}
+            rows.append(about | numbers)
     for row, p in zip(rows, sign_flip.holm_adjusted([row["p"] for row in rows]), strict=True):
         row["p"] = p
     return rows
@@ -430,9 +410,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--board", type=Path, default=BOARD, help=about)
     about = "score on the sealed part instead; your name is written into the log first"
     command.add_argument("--open-sealed", metavar="WHO", help=about)
-    about = (
-        "who opened it, as CSV (default: sealed_openings.csv; this project's: benchmarks/results/)"
-    )
+    about = "who opened it, as CSV (default: %(default)s; this project's: benchmarks/results/)"
     command.add_argument("--log", type=Path, default=Path("sealed_openings.csv"), help=about)
 
 
@@ -508,31 +486,27 @@ def _scores_table(scores_by_method: Sequence[Mapping[str, Any]]) -> str:
         if "failed" in scored:
             lines.append(f"{begin} {len(scored['failed'])} fold(s) failed: {scored['failed'][0]}")
         elif scored:
-            lines.append(
-                begin + "".join(f"{_mean_and_interval_text(scored.get(m)):>16}" for m in MEASURES)
-            )
+            lines.append(begin + "".join(f"{_mean_text(scored.get(m)):>16}" for m in MEASURES))
     return "\n".join(lines)
 
 
-def _mean_and_interval_text(value_FxT: Any) -> str:
+def _mean_text(value_FxT: Any) -> str:
     if value_FxT is None:
         return "none"
-    mean, half = mean_and_half_width(np.array(value_FxT)[:, :-1])
-    return f"{mean:.3f}" if half is None else f"{mean:.3f} +- {half:.3f}"
+    found = mean_over_folds(np.array(value_FxT)[:, :-1])
+    error = "" if found.half_width is None else f" +- {found.half_width:.3f}"
+    return f"{found.mean:.3f}{error}"
 
 
 def _board_differences_text(scores: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> str:
     """The differences that Holm's correction leaves, and how many there are."""
     rows = differences_from_board(scores, board)
     kept = [row for row in rows if row["p"] is not None and row["p"] < LEVEL]
-    lines = []
-    for row in kept:
-        cell = row["cell"].replace("|", ", ")
-        lines.append(
-            f"{scores['method']} minus {row['against']}, {row['measure']}, {cell} runs: "
-            f"{row['difference']:+.3f} +- {row['half']:.3f} (p {row['p']:.2g})"
-        )
-    told = (
-        f"{scores['method']}: {len(kept)} of {len(rows)} differences from the board have p < 0.05"
-    )
-    return "\n".join([f"{told}, after Holm's correction for all of them", *lines])
+    lines = [
+        f"{scores['method']} minus {row['against']}, {row['measure']}, "
+        f"{row['cell'].replace('|', ', ')} runs: {row['difference']:+.3f} +- {row['half']:.3f} "
+        f"(p {row['p']:.2g})"
+        for row in kept
+    ]
+    first = f"{scores['method']}: {len(kept)} of {len(rows)} differences from the board have p < "
+    return "\n".join([f"{first}{LEVEL:g}, after Holm's correction for all of them", *lines])

@@ -24,14 +24,10 @@ def equal_weights(k: int) -> Floats:
 def shares_in_order(
     values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
 ) -> Floats:
-    """The values divided by their sum; 1/K each when absent.
+    """Numbers by domain in any unit, divided by their sum; 1/K each when absent.
 
     The DoReMi weights as printed in Table `tab: glam-dataset-overview`, for one, sum to 1.04.
-
-    Args:
-        values: Non-negative numbers by domain, in any unit.
-        domains: The K domains, in the order of the result.
-        setting: Name of the setting, for messages.
+    Messages name the `setting`.
 
     Raises:
         InputError: a value names no domain of the run or is no share, or a domain has none.
@@ -46,13 +42,7 @@ def shares_in_order(
 def log_shares_in_order(
     values: Mapping[str, float] | None, domains: tuple[str, ...], setting: str
 ) -> Floats:
-    """Logarithms of the `shares_in_order`; a domain of share 0 stays at -infinity.
-
-    Args:
-        values: As for `shares_in_order`.
-        domains: The K domains.
-        setting: Name of the setting, for messages.
-    """
+    """Logarithms of the `shares_in_order`; a domain of share 0 stays at -infinity."""
     with np.errstate(divide="ignore"):
         return np.log(shares_in_order(values, domains, setting))
 
@@ -75,11 +65,7 @@ def values_in_order(
 ) -> Floats:
     """The values in the order of the domains.
 
-    Args:
-        values: Numbers by domain's name.
-        domains: The run's domains.
-        setting: Name of the setting, for messages.
-        quantity: What the numbers are, for messages: "weight".
+    Messages name the setting and the quantity ("weight").
 
     Raises:
         InputError: a value names no domain of the run, or a domain has none.

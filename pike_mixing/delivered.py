@@ -38,7 +38,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from pike_mixing import by_domain, foreign_json
-from pike_mixing.arrays import Floats
+from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown_name_message
 
@@ -146,7 +146,9 @@ class Delivered:
         self._looks, self._next = 0, FIRST_LOOK
         self.steps, self._most = 0, 0.0
         K = len(self.domains)
-        self._sums = {name: np.zeros(K) for name in SUMS}
+        names = ("rows", "tokens", "expected", "others", "surplus", "squares", "cubes")
+        names += ("token_squares", "expected_at_last", "tokens_at_last", "last_step")
+        self._sums = {name: np.zeros(K) for name in names}
 
     def add(
         self,
@@ -166,15 +168,11 @@ class Delivered:
         """
         if tokens is None and self.of == "tokens":
             raise InputError("tokens: the plan is of tokens: count them, or give of='rows'")
-        row_K, token_K = (
-            self._counts_in_order(rows, "rows"),
-            self._counts_in_order(tokens or {}, "tokens"),
-        )
-        share_K = (
-            self._share_K
-            if plan is None
-            else by_domain.shares_in_order(plan, self.domains, "plan of a step")
-        )
+        row_K = self._counts_in_order(rows, "rows")
+        token_K = self._counts_in_order(tokens or {}, "tokens")
+        share_K = self._share_K
+        if plan is not None:
+            share_K = by_domain.shares_in_order(plan, self.domains, "plan of a step")
         if self.longest and (token_K > row_K * self.longest).any():
             raise InputError(
                 f"longest: {dict(tokens or {})} tokens of {dict(rows)} rows are more than "
@@ -197,13 +195,8 @@ class Delivered:
         sums["last_step"][came_K] = self.steps
 
     def _counts_in_order(self, values: Mapping[str, float], setting: str) -> Floats:
-        refuse(
-            [
-                unknown_name_message(d, self.domains, f"{setting} of a step")
-                for d in values
-                if d not in self.domains
-            ]
-        )
+        unknown = [name for name in values if name not in self.domains]
+        refuse([unknown_name_message(d, self.domains, f"{setting} of a step") for d in unknown])
         placed_K = np.array([float(values.get(d, 0)) for d in self.domains])
         if not (np.isfinite(placed_K) & (placed_K >= 0)).all():
             raise InputError(f"{setting}: {dict(values)} are no counts")
@@ -305,16 +298,13 @@ class Delivered:
     def report(self) -> Report:
         """Shares and findings so far."""
         sums = self._sums
-        rows, judged_K = max(sums["rows"].sum(), 1), self._enough_tokens()
+        rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough_tokens()
         if self.of == "tokens" and sums["rows"].any():
             level = LEVEL / (3 * len(self.domains))
             is_off_K, lacks_K = self._token_share_p_values() <= level, sums["surplus"] < 0
             judged_K = judged_K & ~(is_off_K & lacks_K & (self._still_to_come_p_values() > level))
-        few = [
-            d
-            for d, is_judged, expected in zip(self.domains, judged_K, sums["expected"], strict=True)
-            if not is_judged and (expected or not self.steps)
-        ]
+        open_K = ~judged_K & ((sums["expected"] > 0) | (self.steps == 0))
+        few = [self.domains[k] for k in np.flatnonzero(open_K)]
         return Report(
             self.domains,
             self.of,
@@ -326,7 +316,7 @@ class Delivered:
             tuple(few) if self.of == "tokens" else (),
         )
 
-    def _enough_tokens(self) -> Any:
+    def _has_enough_tokens(self) -> Array:
         """Whether enough tokens of each domain came for a verdict [K]."""
         sums = self._sums
         effective_K = sums["tokens"] ** 2 / sums["token_squares"].clip(min=1)
@@ -334,41 +324,55 @@ class Delivered:
 
     def _findings(self, level: float) -> Iterator[Finding]:
         """What differs, by its cause: an end explains a wrong share, and lengths do."""
-        sums, K = self._sums, len(self.domains)
+        sums = self._sums
         if not sums["rows"].any():
             return
         # Rows, tokens and ends share the level.
-        level /= 3 * K
-        off_rows_K = self._row_share_p_values() <= level
-        off_K = off_rows_K if self.of == "rows" else self._tokens_off_plan(level)
-        ended_K = self._ended_p_values() <= level
-        never_bound_K = (
-            np.exp(-sums["expected"]) if self.of == "rows" else self._still_to_come_p_values()
-        )
-        never_K = (sums["rows"] == 0) & (never_bound_K <= level)
-        for k in np.flatnonzero(ended_K):
-            yield Finding("ended", self.domains[k], self._ended_message(int(k)))
-        for k in np.flatnonzero(never_K):
-            yield Finding(
-                "never-came",
-                self.domains[k],
-                f"{self.domains[k]} is planned and never came: check its path and its name",
-            )
-        is_empty_K = self._without_tokens()
-        for k in np.flatnonzero(is_empty_K):
-            yield Finding("packing-or-filtering", self.domains[k], self._no_tokens_message(int(k)))
-        if ended_K.any() or never_K.any() or is_empty_K.any() or not off_K.any():
+        level /= 3 * len(self.domains)
+        off_K = off_rows_K = self._row_share_p_values() <= level
+        never_p_K = np.exp(-sums["expected"])
+        if self.of == "tokens":
+            never_p_K = self._still_to_come_p_values()
+            # A domain has too many tokens only where another one lacks some for good.
+            off_K = self._token_share_p_values() <= level
+            off_K = off_K & (off_K & (never_p_K <= level)).any()
+        of_domains = [
+            *self._ends(self._ended_p_values() <= level),
+            *self._absences((sums["rows"] == 0) & (never_p_K <= level)),
+            *(self._domains_without_tokens() if self.of == "tokens" else ()),
+        ]
+        yield from of_domains
+        if of_domains or not off_K.any():
             return
         if self.of == "tokens" and not off_rows_K.any():
             yield Finding("documents-not-tokens", None, self._row_lengths_message())
         else:
             yield Finding("packing-or-filtering", None, self._wrong_shares_message(off_K))
 
-    def _without_tokens(self) -> Any:
-        """Whether many rows of a domain came, all without a token [K]."""
+    def _ends(self, ended_K: Array) -> Iterator[Finding]:
+        for k in np.flatnonzero(ended_K):
+            message = (
+                f"{self.domains[k]} ended: no row of it came after step "
+                f"{self._sums['last_step'][k]:.0f} of {self.steps}; let its source begin again, "
+                "give it more text, or plan for its end"
+            )
+            yield Finding("ended", self.domains[k], message)
+
+    def _absences(self, never_K: Array) -> Iterator[Finding]:
+        for k in np.flatnonzero(never_K):
+            message = f"{self.domains[k]} is planned and never came: check its path and its name"
+            yield Finding("never-came", self.domains[k], message)
+
+    def _domains_without_tokens(self) -> Iterator[Finding]:
         sums = self._sums
         is_empty_K = (sums["rows"] >= MOST_EMPTY) & (sums["tokens"] == 0) & (sums["expected"] > 0)
-        return is_empty_K & (self.of == "tokens")
+        for k in np.flatnonzero(is_empty_K):
+            message = (
+                f"{self.domains[k]}: {sums['rows'][k]:.0f} rows came, and none of their tokens "
+                "counts: something cuts them off or masks all their labels (-100); look at the "
+                "labels of one of its rows"
+            )
+            yield Finding("packing-or-filtering", self.domains[k], message)
 
     def _row_share_p_values(self) -> Floats:
         """Chance of rows at least so far from the plan, at most [K]."""
@@ -400,12 +404,9 @@ class Delivered:
         chance_K = np.array([math.erfc(z / math.sqrt(2)) for z in z_K])
         bound_K = 2 * np.exp(-2 * n * (mean_K / max(self._most, 1)) ** 2)
         # Two tests share the level.
-        return np.where(self._enough_tokens(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0)
-
-    def _tokens_off_plan(self, level: float) -> Any:
-        """Domains with other tokens than planned, where one of them lacks some for good [K]."""
-        off_K = self._token_share_p_values() <= level
-        return off_K & (off_K & (self._still_to_come_p_values() <= level)).any()
+        return np.where(
+            self._has_enough_tokens(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0
+        )
 
     def _token_deficits_and_mean_row_tokens(self) -> tuple[Floats, Floats]:
         """Tokens that each domain lacks beside the others', and its mean row so far [K]."""
@@ -431,35 +432,18 @@ class Delivered:
             if self.of == "tokens":
                 # Shares that change may change rows and tokens at different rates, and a loader
                 # that counts tokens lets a domain wait that has more than planned.
-                planned_K, (lack_K, mean_K) = (
-                    sums["tokens"] - sums["surplus"],
-                    self._token_deficits_and_mean_row_tokens(),
-                )
+                lack_K, mean_K = self._token_deficits_and_mean_row_tokens()
+                planned_K = sums["tokens"] - sums["surplus"]
                 by_tokens_K = rows_K * (planned_K / sums["tokens_at_last"] - 1)
                 missed_K = np.minimum(np.minimum(missed_K, by_tokens_K), lack_K / mean_K)
         return np.where(rows_K >= FEWEST_ROWS, np.exp(-np.nan_to_num(missed_K) / 2), 1.0)
 
-    def _ended_message(self, k: int) -> str:
-        sums = self._sums
-        return (
-            f"{self.domains[k]} ended: no row of it came after step {sums['last_step'][k]:.0f} of "
-            f"{self.steps}; let its source begin again, give it more text, or plan for its end"
-        )
-
-    def _no_tokens_message(self, k: int) -> str:
-        return (
-            f"{self.domains[k]}: {self._sums['rows'][k]:.0f} rows came, and none of their tokens "
-            "counts: something cuts them off or masks all their labels (-100); look at the labels "
-            "of one of its rows"
-        )
-
     def _row_lengths_message(self) -> str:
         sums = self._sums
         mean_K = sums["tokens"] / sums["rows"].clip(min=1)
-        weight_K = np.divide(
-            self._mean_planned_shares(), mean_K, out=np.zeros_like(mean_K), where=mean_K > 0
-        )
-        weight_K = weight_K / weight_K.sum()
+        # In proportion to the plan's shares of rows.
+        weight_K = np.divide(sums["expected"], mean_K, out=0 * mean_K, where=mean_K > 0)
+        weight_K /= weight_K.sum()
         lengths = ", ".join(
             f"{d} {length:.4g}" for d, length in zip(self.domains, mean_K, strict=True)
         )
@@ -471,11 +455,9 @@ class Delivered:
         )
 
     def _wrong_shares_message(self, off_K: Any) -> str:
-        sums = self._sums
-        n = sums["rows" if self.of == "rows" else "tokens"]
-        plan_K = self._mean_planned_shares()
+        came_K, plan_K = self._sums[self.of], self._sums["expected"] / self._sums["rows"].sum()
         shares = ", ".join(
-            f"{self.domains[k]} {n[k] / n.sum():.4f} for {plan_K[k]:.4f}"
+            f"{self.domains[k]} {came_K[k] / came_K.sum():.4f} for {plan_K[k]:.4f}"
             for k in np.flatnonzero(off_K)
         )
         return (
@@ -483,9 +465,6 @@ class Delivered:
             "between the weights and the model drops or joins rows (a filter, packing, removed "
             "duplicates), or the weights are not read: count again right behind the mixing"
         )
-
-    def _mean_planned_shares(self) -> Floats:
-        return np.asarray(self._sums["expected"] / self._sums["rows"].sum())
 
 
 class CountedLoader(Iterable[T]):
@@ -510,12 +489,6 @@ class CountedLoader(Iterable[T]):
         if name == "loader":
             raise AttributeError(name)
         return getattr(self.loader, name)
-
-
-SUMS = (
-    *("rows", "tokens", "expected", "others", "last_step", "expected_at_last", "tokens_at_last"),
-    *("surplus", "squares", "cubes", "token_squares"),
-)
 
 
 def _batch_column(batch: Any, name: str) -> Iterable[Any]:
@@ -586,36 +559,18 @@ def report_on_log(arguments: argparse.Namespace) -> tuple[str, int]:
     code = int(arguments.gate and bool(report.findings))
     if arguments.format == "text":
         return report.text(), code
+    counts = {"plan": report.plan_K, "rows": report.rows_K, "tokens": report.tokens_K}
     named = {
-        name: dict(zip(report.domains, values.tolist(), strict=True))
-        for name, values in (
-            ("plan", report.plan_K),
-            ("rows", report.rows_K),
-            ("tokens", report.tokens_K),
-        )
+        name: dict(zip(report.domains, values_K.tolist(), strict=True))
+        for name, values_K in counts.items()
     }
     findings = [dataclasses.asdict(finding) for finding in report.findings]
     values = {"of": report.of, "steps": report.steps, **named, "findings": findings}
     return json.dumps(values, indent=2), code
 
 
-def _parse_token_count(text: Any) -> float:
-    if not 0 <= (number := float(text)) < math.inf:
-        raise InputError(f"tokens: {number} is no count")
-    return number
-
-
 BLOCK = 64
 """Rows that count as a step where a log of rows names none."""
-
-
-def _numbered_lines(path: Path) -> list[tuple[int, str]]:
-    """Lines with their numbers, without empty ones."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}: check the path") from None
-    return [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def count_log(path: Path, delivered: Delivered) -> None:
@@ -624,36 +579,53 @@ def count_log(path: Path, delivered: Delivered) -> None:
     Raises:
         InputError: it cannot be read, or a line is neither a step's nor a row's.
     """
-    names: list[Any] = []
-    lengths: list[float] = []
-    step: Any = None
-
-    def add_pending_rows() -> None:
-        if names:
-            delivered.add_rows(names, lengths if delivered.of == "tokens" else None)
-            names.clear()
-            lengths.clear()
-
-    for number, line in _numbered_lines(path):
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}: check the path") from None
+    rows = _PendingRows(delivered)
+    for number, line in enumerate(lines, 1):
         try:
-            values = foreign_json.parse_json(line)
-            if "rows" in values:
-                delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
-                continue
-            if values.get("step") != step or (len(names) >= BLOCK and "step" not in values):
-                add_pending_rows()
-            step = values.get("step")
-            names.append(delivered.name_of(values["domain"]))
-            lengths.append(
-                _parse_token_count(values["tokens"]) if delivered.of == "tokens" else 0.0
-            )
+            if line.strip():
+                rows.add_line(foreign_json.parse_json(line))
+        except InputError as error:
+            raise InputError(f"{path}, line {number}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            if isinstance(error, InputError):
-                raise InputError(f"{path}, line {number}: {error}") from None
             raise InputError(
                 f"{path}, line {number}: give rows and tokens by domain, or domain and tokens of a "
                 f"row ({type(error).__name__}: {error})"
             ) from None
-    add_pending_rows()
+    rows.count()
     if not delivered.steps:
         raise InputError(f"{path}: has no line: nothing was counted; check the path")
+
+
+class _PendingRows:
+    """Rows of a log whose step has not ended yet."""
+
+    def __init__(self, delivered: Delivered) -> None:
+        self.delivered, self.step = delivered, None
+        self.names: list[str] = []
+        self.lengths: list[float] = []
+
+    def add_line(self, values: dict[str, Any]) -> None:
+        """Counts a line's step, or keeps its row until its step is over."""
+        if "rows" in values:
+            self.delivered.add(values["rows"], values.get("tokens"), values.get("plan"))
+            return
+        step = values.get("step")
+        if step != self.step or (len(self.names) >= BLOCK and "step" not in values):
+            self.count()
+        self.step = step
+        self.names.append(self.delivered.name_of(values["domain"]))
+        length = float(values["tokens"]) if self.delivered.of == "tokens" else 0.0
+        if not 0 <= length < math.inf:
+            raise InputError(f"tokens: {length} is no count")
+        self.lengths.append(length)
+
+    def count(self) -> None:
+        """Counts the rows as one step."""
+        if self.names:
+            lengths = self.lengths if self.delivered.of == "tokens" else None
+            self.delivered.add_rows(self.names, lengths)
+            self.names, self.lengths = [], []

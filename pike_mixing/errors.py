@@ -42,11 +42,8 @@ def missing_package_message(needed_by: str, packages: Sequence[str]) -> str | No
     """Which package something needs and this Python lacks, and what to type; None when none.
 
     The command names packages, not extras: it is the same for an installation from the clone, from
-    a wheel or from PyPI.
-
-    Args:
-        needed_by: What needs them, the subject of the sentence.
-        packages: Modules, as they are imported.
+    a wheel or from PyPI. `needed_by` is the subject of the sentence; packages are modules as they
+    are imported.
     """
     lacking = [package for package in packages if importlib.util.find_spec(package) is None]
     if not lacking:

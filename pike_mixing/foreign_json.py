@@ -41,9 +41,7 @@ def read_object(path: Path, remedy: str) -> dict[str, Any]:
 def read_json(path: Path, remedy: str) -> Any:
     """The value of a file that was found, not named: of a pipe or device nothing is read.
 
-    Args:
-        path: The file.
-        remedy: What to do where it is damaged, for messages.
+    Messages end with the remedy: what to do where the file is damaged.
 
     Raises:
         InputError: it is no file, cannot be read, has more than `MOST_BYTES`, or is no JSON.

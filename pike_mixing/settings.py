@@ -65,12 +65,7 @@ def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[
     """Every reason why `values` do not make a `kind`; an empty list when they do.
 
     Values beyond their limits hide nothing of what `problems` of the class says; those of a wrong
-    type do, as it could not be asked.
-
-    Args:
-        kind: A dataclass that inherits `CheckedSettings`.
-        values: By field name.
-        place: Where they were set, for messages.
+    type do, as it could not be asked. Messages begin with the place where the values were set.
     """
     problems = field_problems(kind, values, place)
     if problems and field_problems(kind, values, place, limits=False):
@@ -86,11 +81,7 @@ def field_problems(
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
 
-    Args:
-        kind: A dataclass.
-        values: Plain JSON values by field name.
-        place: Where the values were set, for messages.
-        limits: Whether values beyond their limits are wrong, or those of a wrong type alone.
+    Without `limits`, values of a wrong type alone are wrong, not those beyond their limits.
     """
     if not isinstance(values, Mapping):
         return [f"{place}: {type_message(values, Mapping)}"]
@@ -123,13 +114,7 @@ class CheckedSettings:
 
 
 def missing_message(kind: Any, field: str, place: str) -> str:
-    """Message for a required setting that is not there, with what it means.
-
-    Args:
-        kind: The dataclass.
-        field: The field.
-        place: Where it is missing.
-    """
+    """Message for a required setting that is not there, with what it means."""
     hint = type_hints(kind)[field]
     meant = None if dataclasses.is_dataclass(hint) else setting_docstrings(kind).get(field)
     return f"{place}: {field} is missing: {meant or _type_text(hint)}"
@@ -140,13 +125,7 @@ MOST_NEAR = 3
 
 
 def unknown_name_message(name: str, known: Iterable[str], place: str) -> str:
-    """Message for a name that does not exist, with the nearest one that does.
-
-    Args:
-        name: What was written.
-        known: The names that there are.
-        place: Where it was written.
-    """
+    """Message for a name that does not exist, with the nearest one of those that do."""
     names = sorted(known)
     hint = _nearest_name_hint(name, names) or f"known: {', '.join(names) or 'none'}"
     return f"{place}: {shortened_repr(name)} is unknown: {hint}"
@@ -168,13 +147,9 @@ def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
 def domain_problems(
     given: Iterable[str], domains: Collection[str], place: str, missing_text: str
 ) -> list[str]:
-    """Messages for values by domain that name no domain, and for domains without a value.
+    """Messages for given domains that do not exist, and for domains that are not given.
 
-    Args:
-        given: Domains that have a value.
-        domains: Those that there are.
-        place: Where the values were set.
-        missing_text: What is wrong with a domain without one: "has no weight".
+    What is wrong with the latter is said by `missing_text`: "has no weight".
     """
     problems = [unknown_name_message(d, domains, place) for d in given if d not in domains]
     return problems + [f"{place}: domain {d!r} {missing_text}" for d in domains if d not in given]
@@ -187,13 +162,7 @@ def type_hints(kind: Any, limits: bool = True) -> dict[str, Any]:
 
 
 def value_problems(value: Any, hint: Any, place: str) -> list[str]:
-    """What is wrong with a value of a type, which may say limits.
-
-    Args:
-        value: A plain value.
-        hint: An annotation, as of a field.
-        place: Where it was set, for messages.
-    """
+    """What is wrong with a plain value of a type, an annotation that may say limits."""
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any or (value is None and type(None) in inner):
         return []
@@ -335,13 +304,7 @@ def setting_lines(kind: type[Any]) -> list[str]:
 
 
 def wrap_text(text: str, indent: str, first: str | None = None) -> list[str]:
-    """Text in lines of 96 characters at most.
-
-    Args:
-        text: One paragraph.
-        indent: Begins each line.
-        first: Begins the first line instead.
-    """
+    """A paragraph in lines of 96 characters at most; `first` or the indent begins the first."""
     begin = indent if first is None else first
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 

@@ -158,13 +158,7 @@ def _class_text(value: Any) -> str:
 
 
 def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
-    """Signals that a hook must be given at this step and is not.
-
-    Args:
-        needs: Of the method.
-        hook: loss_weights, gradient_coefficients or observe.
-        signals: Those of the step.
-    """
+    """Signals of the step that a hook of a method with these needs must be given and is not."""
     early = signals.statistics is not None or signals.validation_loss_K is not None
     if hook == "observe" and early and signals.count_K is None:
         # Measured before the batch was drawn.

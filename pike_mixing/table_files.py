@@ -15,10 +15,8 @@ Columns = dict[str, list[object]]
 def read_columns(path: Path, only: Sequence[str] | None = None) -> Columns:
     """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
 
-    Args:
-        path: The table.
-        only: Of a Parquet file, the columns and parts of columns (`a.b`) to read if they are there;
-            all when absent.
+    Of a Parquet file, `only` names the columns and parts of columns (`a.b`) to read if they are
+    there.
 
     Raises:
         InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.

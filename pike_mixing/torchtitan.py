@@ -25,7 +25,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses
 from pike_mixing.torch.losses import losses_of_logits
-from pike_mixing.torch.mixed_loader import batches_ahead
+from pike_mixing.torch.mixed_loader import micro_batches_ahead
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -126,7 +126,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             self.method,
             dataset,
             loss_fn=self._row_losses,
-            latency=math.ceil(batches_ahead(workers) / dataset.micro_batches),
+            latency=math.ceil(micro_batches_ahead(workers) / dataset.micro_batches),
             group=self._data_parallel_group(),
             **self.options,
         )

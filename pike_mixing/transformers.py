@@ -24,7 +24,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
-from pike_mixing.torch.mixed_loader import batches_ahead
+from pike_mixing.torch.mixed_loader import micro_batches_ahead
 from pike_mixing.torch.pass_interface import losses_without_gradient
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
@@ -150,7 +150,7 @@ def attach(
         collate_fn=functools.partial(
             _collate_or_refuse, trainer._get_collator_with_removed_columns(trainer.data_collator)
         ),
-        latency=math.ceil(batches_ahead(loading) / args.gradient_accumulation_steps),
+        latency=math.ceil(micro_batches_ahead(loading) / args.gradient_accumulation_steps),
         **options,
     )
     loader = mixing.data_loader(**loading)

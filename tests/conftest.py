@@ -283,13 +283,10 @@ def finish_untrained():
             checkpoint.write_checkpoint(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
-        made_from.write_manifest(
+        made_from.InputSnapshot("pretrain", []).write_manifest(
             path.parent / atomic_files.MANIFEST,
-            stage="pretrain",
             settings=values,
-            inputs=[],
             files=[],
-            modules=[],
             facts={
                 "run": "languages/tiny/any/seed0",
                 "domains": list(work.domains),

@@ -36,13 +36,10 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
             "bytes": int(listed["bytes"].sum()),
             "shards": shards,
         }
-    made_from.write_manifest(
+    made_from.InputSnapshot("pack", []).write_manifest(
         folder / atomic_files.MANIFEST,
-        stage="pack",
         settings={},
-        inputs=[],
         files=sorted(folder.iterdir()),
-        modules=[],
         facts={
             "format": FORMAT,
             "source": folder.name,

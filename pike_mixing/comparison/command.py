@@ -5,12 +5,11 @@ What they need beside NumPy is imported when one of them runs.
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse_without_package
 
 if TYPE_CHECKING:
-    from pike_mixing.comparison.read_sides import Reading
     from pike_mixing.comparison.scores import Column, Scores
     from pike_mixing.comparison.verdicts import Comparison
 
@@ -21,8 +20,6 @@ GATE_SAYS = {HOLDS: "holds", FAILS: "does not hold", OPEN: "cannot tell"}
 ABOUT = "is one model better than another, on the same items, by seeds and items"
 ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
 SOURCES = "a folder for each recipe, or the runs of one; tables; a database"
-Side = tuple[list[Path], str, str | None]
-"""Paths, the name of the side, and the model of a table that it is."""
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
 
 
@@ -80,9 +77,10 @@ def _add_reading_options(command: Any) -> None:
     command.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=about)
 
 
-def _reading_of_options(arguments: argparse.Namespace) -> "Reading":
+def _scores_to_read(arguments: argparse.Namespace) -> "Scores":
+    """Scores that nothing was read into yet, with what the options say of reading."""
     refuse_without_package(arguments.command, "scipy")
-    from pike_mixing.comparison.read_sides import Reading
+    from pike_mixing.comparison.scores import Reading, Scores
 
     columns = {}
     for given in arguments.columns:
@@ -92,33 +90,36 @@ def _reading_of_options(arguments: argparse.Namespace) -> "Reading":
         columns[what] = name
     if not 0 <= arguments.missing < 1:
         raise InputError(f"--missing {arguments.missing:g}: give a share from 0 to below 1")
-    return Reading(
-        arguments.metric,
-        arguments.tasks,
-        arguments.higher,
-        arguments.lower,
-        arguments.cluster,
-        arguments.same_document,
-        columns,
-        arguments.evaluations,
+    return Scores(
+        Reading(
+            arguments.metric,
+            arguments.tasks,
+            arguments.higher,
+            arguments.lower,
+            arguments.cluster,
+            arguments.same_document,
+            columns,
+            arguments.evaluations,
+        )
     )
 
 
 def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
-    how = _reading_of_options(arguments)
+    read = _scores_to_read(arguments)
     from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
-    read = scores.Scores(tasks=how.tasks)
-    for paths, side, model in _paths_side_and_model_of_both(arguments):
-        read_sides.add_side(paths, side, model, how, read)
-    evaluations.group_logs_into_runs(read, how.evaluations)
-    columns = _choose_columns(read, how)
+    for side, given in zip("AB", _sides_of_options(arguments), strict=True):
+        for path in given.paths:
+            read_sides.add_path(path, side, given.model, read)
+    evaluations.group_logs_into_runs(read)
+    columns = _choose_columns(read)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
-            why = "".join(f"; {note}" for note in [*read.notes, *read.left_out_notes()])
-            raise InputError(f"side {side} has no scores of these metrics: check --metric{why}")
+            raise read.error_with_notes(
+                f"side {side} has no scores of these metrics: check --metric"
+            )
     codes: dict[Any, int] = {}
     paired = [scores.pair_runs(column, sides, codes, arguments.missing) for column in columns]
     margin = arguments.margin
@@ -129,8 +130,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
             f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
         )
     found = verdicts.compare(paired, sides, margin, arguments.mean)
-    notes = [*read.notes, *read.left_out_notes()]
-    text = report.FORMATS[arguments.format](found, notes)
+    text = report.FORMATS[arguments.format](found, read.all_notes())
     if arguments.plot is not None:
         plot.write_svg(found, arguments.plot)
     if arguments.gate is None:
@@ -141,25 +141,32 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     return text, code
 
 
-def _paths_side_and_model_of_both(arguments: argparse.Namespace) -> "tuple[Side, Side]":
-    if arguments.models is not None and len(arguments.models) != 2:
-        named = ", ".join(arguments.models)
-        raise InputError(f"--models: {named}: name two, first A, then B: --models A B")
-    if arguments.source and (arguments.a or arguments.b):
+class _Side(NamedTuple):
+    """Where one side's scores are."""
+
+    paths: list[Path]
+    model: str | None
+    """Which model of a table or database it is."""
+
+
+def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
+    source, a, b, models = arguments.source, arguments.a, arguments.b, arguments.models
+    if models is not None and len(models) != 2:
+        raise InputError(f"--models: {', '.join(models)}: name two, first A, then B: --models A B")
+    if source and (a or b):
         raise InputError("give either sources with --models, or --a and --b")
-    if len(arguments.source) == 2 and arguments.models is None:
-        arguments.a, arguments.b = ([path] for path in arguments.source)
-    elif arguments.source:
-        if arguments.models is None:
+    if len(source) == 2 and models is None:
+        a, b = ([path] for path in source)
+    elif source:
+        if models is None:
             raise InputError(
                 "say which two of the source to compare, --models A B, or give the folders of both "
                 "sides: --a FOLDER --b FOLDER"
             )
-        if arguments.models[0] == arguments.models[1]:
-            raise InputError(f"--models: both are {arguments.models[0]}: name two")
-        a, b = arguments.models
-        return (arguments.source, "A", a), (arguments.source, "B", b)
-    if not (arguments.a and arguments.b):
+        if models[0] == models[1]:
+            raise InputError(f"--models: both are {models[0]}: name two")
+        return _Side(source, models[0]), _Side(source, models[1])
+    if not (a and b):
         options = {"--higher": arguments.higher, "--lower": arguments.lower}
         options |= {"--metric": arguments.metric, "--tasks": arguments.tasks}
         taken = [(n, o) for o, names in options.items() for n in names or () if Path(n).exists()]
@@ -167,22 +174,19 @@ def _paths_side_and_model_of_both(arguments: argparse.Namespace) -> "tuple[Side,
         raise InputError(
             f"give runs of both sides (--a PATH ... --b PATH ...), or a table and --models{why}"
         )
-    twice = {p.resolve() for p in arguments.a} & {p.resolve() for p in arguments.b}
-    if twice and arguments.models is None:
+    twice = {p.resolve() for p in a} & {p.resolve() for p in b}
+    if twice and models is None:
         raise InputError(f"{sorted(twice)[0]} is on both sides: give each run to one of them")
-    models = arguments.models or (None, None)
-    return (arguments.a, "A", models[0]), (arguments.b, "B", models[1])
+    model_a, model_b = models or (None, None)
+    return _Side(a, model_a), _Side(b, model_b)
 
 
-def _choose_columns(scores_read: "Scores", reading: "Reading") -> "list[Column]":
+def _choose_columns(read: "Scores") -> "list[Column]":
     from pike_mixing.comparison import read_sides, scores
 
-    columns = scores.choose_columns(scores_read, reading.metrics, reading.tasks)
-    if not columns:
-        why = "".join(f"; {note}" for note in [*scores_read.notes, *scores_read.left_out_notes()])
-        raise InputError(f"no scores were read: check --metric{why}")
-    read_sides.set_directions(columns, reading)
-    read_sides.refuse_differing_facts(scores_read, [column.task for column in columns])
+    columns = scores.choose_columns(read)
+    read_sides.set_directions(columns, read.reading)
+    read_sides.refuse_differing_facts(read, [column.task for column in columns])
     return columns
 
 
@@ -206,16 +210,15 @@ def _gate_exit_code(gate: str, comparison: "Comparison") -> int:
 
 
 def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
-    """The noise of each recipe as text."""
-    how = _reading_of_options(arguments)
-    from pike_mixing.comparison import evaluations, long_table, noise, read_sides, scores
+    """The noise of each recipe as text, and the exit code 0."""
+    read = _scores_to_read(arguments)
+    from pike_mixing.comparison import evaluations, long_table, noise, read_sides
 
-    read = scores.Scores(tasks=how.tasks)
     for model in arguments.models or [None]:
-        read_sides.add_side(arguments.source, model or long_table.EVERY, model, how, read)
-    found = evaluations.one_run_per_evaluation(read, how.evaluations)
+        for path in arguments.source:
+            read_sides.add_path(path, model or long_table.EVERY, model, read)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
-    found = evaluations.pool_sides(found, read, long_table.EVERY)
-    evaluations.average_repeats(read, found, how.evaluations)
-    columns = _choose_columns(read, how)
+    found = evaluations.one_run_per_evaluation(read)
+    evaluations.average_repeats(read, evaluations.pool_sides(read, found, long_table.EVERY))
+    columns = _choose_columns(read)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

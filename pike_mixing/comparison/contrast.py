@@ -87,9 +87,7 @@ def run_means_and_document_errors(
 ) -> tuple[Floats, Floats]:
     """The runs' means [S] over tasks, and what each document adds to each of them [S x N].
 
-    Args:
-        parts: One group by task.
-        weight_K: Of the tasks, whose sum is 1.
+    Given is one group by task; the tasks' weights sum to 1.
     """
     means_S = weight_K @ [p.by_seed_S for p in parts]
     if len(parts) == 1:
@@ -106,11 +104,8 @@ def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
     """The run whose mean lies far off from all others, by Grubbs' test; None where none does.
 
     Their spread is then that of one run: a mean over such runs has no interval to go by. Three runs
-    are too few to tell, and a run that differs on a few items is none.
-
-    Args:
-        means_S: The runs' means.
-        error_SxN: What documents add to each.
+    are too few to tell, and a run that differs on a few items is none: `error_SxN` is what
+    documents add to each mean.
     """
     count, spread = len(means_S), means_S.std(ddof=1) if len(means_S) > 1 else 0.0
     if count < 4 or not spread:

@@ -37,14 +37,9 @@ def detection_probability(
     """Probability that the test finds a true difference, with its sign.
 
     The observed difference is normal with variance SD^2 / S + SE^2; the square of the observed SD
-    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees.
-
-    Args:
-        difference: The true difference.
-        seed_sd: True standard deviation of the seeds' differences, in its unit.
-        seeds: At least two.
-        item_stderr: Error from the choice of items, in its unit.
-        level: Two-sided level of the test.
+    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees. SD is that of at least two seeds'
+    differences, SE the error from the choice of items, both in the difference's unit; the level is
+    two-sided.
     """
     ratio, weight = variance_grid(seeds - 1)
     of_seeds = (two_sided_t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
@@ -61,17 +56,8 @@ def wanted_item_factor(
     """How many times the items show the difference with probability `POWER`, by the same seeds.
 
     The error from f times as many items of the same kind is SE / sqrt(f). Where seeds do not
-    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85.
-
-    Args:
-        difference: As in `detection_probability`, as all others.
-        seed_sd: Of the seeds' differences.
-        seeds: At least two.
-        item_stderr: Error from the items that are there.
-        level: Of the test.
-
-    Returns:
-        f, to 1 %; None where even `MOST` would not do, since the seeds differ too much.
+    differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85. It is right
+    to 1 %; None where even `MOST` would not do, since the seeds differ too much.
     """
 
     def is_enough(factor: float) -> bool:
@@ -96,22 +82,23 @@ def smallest_sufficient_factor(is_enough: Callable[[float], bool]) -> float | No
 def smallest_detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
     """The smallest true difference that the test finds with probability `POWER`.
 
-    Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum
-    (4.303 + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
-
-    Args:
-        seed_sd: Standard deviation of the seeds' differences.
-        seeds: At least two.
-        item_stderr: Error from the choice of items, in the same unit.
+    Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum (4.303
+    + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
+    Arguments as of `detection_probability`.
     """
+    return smallest_found(
+        lambda difference: detection_probability(difference, seed_sd, seeds, item_stderr) >= POWER,
+        math.sqrt(seed_sd**2 / seeds + item_stderr**2),
+        1e-4,
+    )
 
-    def is_missed(difference: float) -> bool:
-        return detection_probability(difference, seed_sd, seeds, item_stderr) < POWER
 
-    low, high = 0.0, math.sqrt(seed_sd**2 / seeds + item_stderr**2)
-    while high and is_missed(high):
+def smallest_found(is_found: Callable[[float], bool], start: float, tolerance: float) -> float:
+    """The smallest difference that is found, to a relative tolerance, looked for from a start."""
+    low, high = 0.0, start
+    while high and not is_found(high):
         low, high = high, 2 * high
-    while high - low > 1e-4 * high:
+    while high - low > tolerance * high:
         middle = (low + high) / 2
-        low, high = (middle, high) if is_missed(middle) else (low, middle)
+        low, high = (low, middle) if is_found(middle) else (middle, high)
     return high

@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pike_mixing.comparison.scores import Log, Run, Scores
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, enumerate_names
 
 RUNS, REPEATS = "runs", "repeats"
 """What evaluations of one model's name are: of models trained anew, or of one checkpoint."""
-SHOWN = 4
-"""Evaluations that a message names."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The logs of one evaluation."""
+    """The logs of one evaluation, as one run."""
 
     run: Run
     folder: Path
@@ -31,22 +29,17 @@ class Evaluation:
     """What its logs say of the weights; None where they say nothing."""
 
 
-def group_logs_into_runs(scores: Scores, meaning: str | None) -> None:
+def group_logs_into_runs(scores: Scores) -> None:
     """Makes runs of the logs that were read: each trained model is one.
 
-    Args:
-        scores: What was read.
-        meaning: What several evaluations of one model's name are, `RUNS` or `REPEATS`; None: not
-            known, so that they are refused.
-
     Raises:
-        InputError: a side has several evaluations of a task under one model's name, and `meaning`
-            is None; or as `one_run_per_evaluation`.
+        InputError: a side has several evaluations of a task under one model's name, and nothing
+            says what they are; or as `one_run_per_evaluation`.
     """
-    average_repeats(scores, one_run_per_evaluation(scores, meaning), meaning)
+    average_repeats(scores, one_run_per_evaluation(scores))
 
 
-def one_run_per_evaluation(scores: Scores, meaning: str | None) -> list[Evaluation]:
+def one_run_per_evaluation(scores: Scores) -> list[Evaluation]:
     """Makes one run of the logs of each evaluation.
 
     Of the logs of one folder that name the same weights, the first of each task are one evaluation,
@@ -57,37 +50,37 @@ def one_run_per_evaluation(scores: Scores, meaning: str | None) -> list[Evaluati
             were evaluated more often than others, or one of several folders of a model's name has
             several evaluations.
     """
+    meaning = scores.reading.evaluations
     if meaning is not None:
         _refuse_both(scores)
-    folders: dict[tuple[str, Path], list[Run]] = {}
-    for run, log in scores.logs.items():
-        folders.setdefault((run.side, log.folder.resolve()), []).append(run)
+    folders: dict[tuple[str, Path], list[Log]] = {}
+    for log in sorted(scores.logs.values(), key=_date_and_path):
+        folders.setdefault((log.side, log.folder.resolve()), []).append(log)
     result = []
-    for runs in folders.values():
-        logs = {run: scores.logs[run] for run in runs}
+    for logs in folders.values():
         if meaning is None:
-            _refuse_several([*logs.values()])
-        parts = [
-            part
-            for of_model in _split_by_model(logs)
-            for part in _split_by_evaluation(of_model, meaning)
-        ]
+            _refuse_several(logs)
+        models = _split_by_model(logs)
+        parts = [part for of_model in models for part in _split_by_evaluation(of_model, meaning)]
         for part in parts:
-            run = Run(runs[0].side, _evaluation_name(part, len(parts)))
-            _move_scores(scores, [*part], run)
-            log = next(iter(part.values()))
-            named = [one.model for one in part.values() if one.model is not None]
-            result.append(Evaluation(run, log.folder, named[0] if named else None))
+            first = min(part, key=_date_and_path)
+            name = str(first.folder) if len(parts) == 1 else f"{first.folder} ({first.date})"
+            if len(part) == 1 and first.given == first.path:
+                name = str(first.path)
+            run = Run(first.side, name)
+            _move_scores(scores, [log.run for log in part], run)
+            model = next((log.model for log in part if log.model is not None), None)
+            result.append(Evaluation(run, first.folder, model))
     return result
 
 
-def average_repeats(scores: Scores, evaluations: Sequence[Evaluation], meaning: str | None) -> None:
+def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
     """Makes one run of evaluations of the same weights: an item's score is their mean.
 
     Raises:
         InputError: they evaluated one task several times, and nothing says what they are.
     """
-    if meaning == RUNS:
+    if scores.reading.evaluations == RUNS:
         return
     same: dict[tuple[str, str], list[Evaluation]] = {}
     for one in evaluations:
@@ -101,15 +94,14 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation], meaning: 
         task = max(having, key=lambda name: len(having[name]), default="")
         times = len(having.get(task, ()))
         is_repeated = times > 1
-        names = [*dict.fromkeys(run.name for run in runs)]
-        if is_repeated and meaning is None:
+        if is_repeated and scores.reading.evaluations is None:
             of_side = f"side {side}: " if side in ("A", "B") else ""
-            where = [run.name for run in having[task]]
-            more = [f"and {times - SHOWN} more"] if times > SHOWN else []
             raise InputError(
                 f"{of_side}{times} evaluations of {task} name one model ({model}): "
-                f"{', '.join([*where[:SHOWN], *more])}: {_models_or_repeats_question(times)}"
+                f"{enumerate_names(run.name for run in having[task])}: "
+                f"{_models_or_repeats_question(times)}"
             )
+        names = [*dict.fromkeys(run.name for run in runs)]
         if is_repeated and len({one.folder for one in parts}) == 1:
             names = [str(parts[0].folder)]
         name = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
@@ -118,9 +110,9 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation], meaning: 
             column.average_runs(runs, into)
 
 
-def pool_sides(evaluations: Sequence[Evaluation], scores: Scores, side: str) -> list[Evaluation]:
+def pool_sides(scores: Scores, evaluations: Sequence[Evaluation], side: str) -> list[Evaluation]:
     """Makes repeats of one recipe of the evaluations, where each of them is a side by itself."""
-    if any(times > 1 for times in Counter(one.run.side for one in evaluations).values()):
+    if len({one.run.side for one in evaluations}) < len(evaluations):
         return [*evaluations]
     result = [replace(one, run=replace(one.run, side=side)) for one in evaluations]
     for old, new in zip(evaluations, result, strict=True):
@@ -129,16 +121,18 @@ def pool_sides(evaluations: Sequence[Evaluation], scores: Scores, side: str) -> 
 
 
 def _refuse_several(logs: Sequence[Log]) -> None:
-    times = Counter((log.given, log.task) for log in logs)
-    for (given, task), count in times.items():
-        if count > 1:
-            of = sorted((o for o in logs if (o.given, o.task) == (given, task)), key=_date_and_path)
-            names = ", ".join(dict.fromkeys(log.model for log in of if log.model is not None))
+    """Refuses several evaluations of a task in one folder, the logs being in their order."""
+    by_task: dict[tuple[Path, str], list[Log]] = {}
+    for log in logs:
+        by_task.setdefault((log.given, log.task), []).append(log)
+    for (_, task), of_task in by_task.items():
+        if (count := len(of_task)) > 1:
+            names = ", ".join(dict.fromkeys(o.model for o in of_task if o.model is not None))
             about = f" ({names})" if names else ""
             raise InputError(
-                f"{of[0].folder} has {count} evaluations of {task}{about}: "
-                f"{_models_or_repeats_question(count)} If one "
-                f"alone counts, give its file: {of[-1].path}"
+                f"{of_task[0].folder} has {count} evaluations of {task}{about}: "
+                f"{_models_or_repeats_question(count)} If one alone counts, give its file: "
+                f"{of_task[-1].path}"
             )
 
 
@@ -149,10 +143,10 @@ def _refuse_both(scores: Scores) -> None:
     """
     folders: dict[tuple[str, str, str], set[Path]] = {}
     times: Counter[tuple[str, str, str, Path, Path]] = Counter()
-    for run, log in scores.logs.items():
+    for log in scores.logs.values():
         if log.model is not None:
-            folders.setdefault((run.side, log.model, log.task), set()).add(log.folder)
-            times[run.side, log.model, log.task, log.folder, log.given] += 1
+            folders.setdefault((log.side, log.model, log.task), set()).add(log.folder)
+            times[log.side, log.model, log.task, log.folder, log.given] += 1
     for (side, model, task, folder, _), count in times.items():
         if count > 1 and (named := len(folders[side, model, task])) > 1:
             raise InputError(
@@ -173,41 +167,33 @@ def _date_and_path(log: Log) -> tuple[str, str]:
     return log.date, str(log.path)
 
 
-def _split_by_model(logs: dict[Run, Log]) -> list[dict[Run, Log]]:
+def _split_by_model(logs: Sequence[Log]) -> list[list[Log]]:
     """The logs of one folder by what they say of the weights."""
-    named = {log.model for log in logs.values()} - {None}
-    result: dict[str | None, dict[Run, Log]] = {}
-    for run, log in logs.items():
+    named = {log.model for log in logs} - {None}
+    result: dict[str | None, list[Log]] = {}
+    for log in logs:
         # Where all others name one model, a log without a results file is of that, too.
         model = next(iter(named)) if len(named) == 1 else log.model
-        result.setdefault(model, {})[run] = log
+        result.setdefault(model, []).append(log)
     return [*result.values()]
 
 
-def _split_by_evaluation(logs: dict[Run, Log], meaning: str | None) -> list[dict[Run, Log]]:
+def _split_by_evaluation(logs: Sequence[Log], meaning: str | None) -> list[list[Log]]:
     """The logs of one folder and model by evaluation: the first of each task, the second..."""
-    by_task: dict[str, list[Run]] = {}
-    for run in sorted(logs, key=lambda run: _date_and_path(logs[run])):
-        by_task.setdefault(logs[run].task, []).append(run)
-    counts = {task: len(runs) for task, runs in by_task.items()}
-    if meaning == RUNS and len({*counts.values()}) > 1:
-        many, few = max(counts, key=lambda t: counts[t]), min(counts, key=lambda t: counts[t])
-        folder = logs[by_task[many][0]].folder
+    by_task: dict[str, list[Log]] = {}
+    for log in logs:
+        by_task.setdefault(log.task, []).append(log)
+    counts = {task: len(of_task) for task, of_task in by_task.items()}
+    many, few = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
+    if meaning == RUNS and counts[many] > counts[few]:
         raise InputError(
-            f"{folder} has {counts[many]} evaluations of {many} and {counts[few]} of {few}: which "
-            f"belong together is not known: choose with --tasks, or give the files"
+            f"{logs[0].folder} has {counts[many]} evaluations of {many} and {counts[few]} of "
+            f"{few}: which belong together is not known: choose with --tasks, or give the files"
         )
-    most = max(counts.values())
     return [
-        {runs[n]: logs[runs[n]] for runs in by_task.values() if n < len(runs)} for n in range(most)
+        [of_task[n] for of_task in by_task.values() if n < len(of_task)]
+        for n in range(counts[many])
     ]
-
-
-def _evaluation_name(logs: dict[Run, Log], evaluations: int) -> str:
-    log = min(logs.values(), key=_date_and_path)
-    if len(logs) == 1 and log.given == log.path:
-        return str(log.path)
-    return str(log.folder) if evaluations == 1 else f"{log.folder} ({log.date})"
 
 
 def _move_scores(scores: Scores, runs: Sequence[Run], into: Run) -> None:

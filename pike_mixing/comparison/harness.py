@@ -7,20 +7,21 @@ Lines have these hashes since version 0.4.3, and the names of filter and metrics
 before, a document's lines stand in the order of the filters that the results file lists.
 """
 
+import contextlib
 import functools
-import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import (
+    Column,
     Log,
     Run,
     Scores,
-    metric_without_filter,
+    cluster_key,
     model_weights_text,
 )
 from pike_mixing.errors import InputError
@@ -48,46 +49,30 @@ ROLLING = {
 """Metrics of a sum of log-likelihoods and a count: what their mean over the count is called."""
 
 
-def find_sample_files(path: Path) -> list[Path]:
+def find_logs(path: Path) -> list[Path]:
     """The files of samples that a path stands for."""
-    return sorted(path.rglob("samples_*.jsonl")) if path.is_dir() else [path]
+    if path.is_dir():
+        return sorted(path.rglob("samples_*.jsonl"))
+    if path.suffix != ".jsonl" or not path.is_file():
+        return []
+    with path.open("rb") as file:
+        return [path] if NAME.match(path.name) or b'"doc_hash"' in file.readline() else []
 
 
-def add_logs(
-    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
-    cluster: str | None, same_document: bool,
-) -> None:  # fmt: skip
-    """Adds the scores of logs.
+def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
+    """Adds the scores of a file of samples, found in a path of the command line.
 
-    Args:
-        given_path: A file of samples, or a folder with some.
-        side: Which side they are of.
-        scores: Where to.
-        metrics: Names that are wanted; all when empty.
-        cluster: The field of a document that says which others were made from the same text; by
-            default documents of one hash are one.
-        same_document: Leaves the prompt out of what identifies an item.
+    By default documents of one hash are made from one text.
 
     Raises:
-        InputError: a file is damaged, cut, of another form, or was read before.
+        InputError: the file is damaged, cut, of another form, or was read before.
     """
-    for path in find_sample_files(given_path):
-        match = NAME.match(path.name)
-        task, date = (match["task"], match["date"]) if match else (path.stem, None)
-        if scores.note_if_unwanted(task):
-            continue
+    match = NAME.match(path.name)
+    task, date = (match["task"], match["date"]) if match else (path.stem, None)
+    if scores.needs_task(task):
         about = _TaskAbout(path, task, date)
-        log = Log(path, given_path, path.parent, task, date or "", about.model() or None)
-        run = scores.add_log(side, log)
-        _add_samples(path, run, about, scores, metrics, cluster, same_document)
-
-
-class _MetricKind(NamedTuple):
-    """How a metric makes one number of many items."""
-
-    aggregation: str
-    is_higher_better: bool | None
-    is_mean: bool
+        log = Log(path, given_path, path.parent, task, date or "", about.model() or None, side)
+        _add_samples(path, about, scores.add_log(log), scores)
 
 
 class _TaskAbout:
@@ -126,20 +111,23 @@ class _TaskAbout:
         number = (self._entry("n-samples") or {}).get("effective")
         return number if isinstance(number, int) and number > 0 else None
 
-    def kind_of_metric(self, metric: str) -> _MetricKind:
-        """How a metric aggregates, and whether higher is better; None where nothing says so."""
-        higher = (self._entry("higher_is_better") or {}).get(metric)
-        listed = self.listed.get(metric, {})
-        if higher is None:
-            higher = listed.get("higher_is_better")
-        aggregation = listed.get("aggregation")
+    def aggregation(self, metric: str) -> str | None:
+        """How the metric makes one number of many items; None where nothing says so."""
         if metric in (*ROLLING, "perplexity"):
-            return _MetricKind(metric, False, is_mean=True)
-        if aggregation is None and (metric in UP or higher is not None):
-            aggregation = "mean"
-        if higher is None and metric in UP:
-            higher = True
-        return _MetricKind(str(aggregation), higher, aggregation in ("mean", "nanmean"))
+            return "mean"
+        aggregation: str | None = self.listed.get(metric, {}).get("aggregation")
+        if aggregation is None and self.is_higher_better(metric) is not None:
+            return "mean"
+        return aggregation
+
+    def is_higher_better(self, metric: str) -> bool | None:
+        """Whether higher is better; None where nothing says so."""
+        if metric in (*ROLLING, "perplexity"):
+            return False
+        higher = (self._entry("higher_is_better") or {}).get(metric)
+        if higher is None:
+            higher = self.listed.get(metric, {}).get("higher_is_better")
+        return True if higher is None and metric in UP else higher
 
 
 @functools.cache
@@ -155,6 +143,7 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
     stands between must be text all the same, with its keys: a damaged middle may join two rows.
     """
     foreign_json.refuse_no_file(path, "evaluate again")
+    number = 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -174,53 +163,50 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError:
         raise InputError(f"{path}: line {number} is cut or damaged: evaluate again") from None
+    if not number:
+        raise InputError(f"{path} is empty: evaluate again")
 
 
-def _add_samples(
-    path: Path, run: Run, about: _TaskAbout, scores: Scores, metrics: Sequence[str],
-    cluster: str | None, same_document: bool,
-) -> None:  # fmt: skip
-    times: dict[Any, int] = {}
+def _add_samples(path: Path, about: _TaskAbout, run: Run, scores: Scores) -> None:
+    reading = scores.reading
     about.note_facts(scores, run)
-    wanted = set(map(metric_without_filter, metrics))
-    number = 0
-    readers: dict[tuple[str, str], Any] = {}
+    times: dict[Any, int] = {}
+    metrics: dict[tuple[str, str], _Metric | None] = {}
     seen: dict[tuple[Any, Any], int] = {}
-    for number, row in _numbered_rows(path, cluster is not None):
+    for number, row in _numbered_rows(path, reading.cluster is not None):
+        source = f"{path}: line {number}"
         try:
             identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
             time = times[identity[0]] = times.get(identity[0], 0) + 1
             filter_ = row["filter"] if "filter" in row else about.filters[time - 1]
-            named = row.get("metrics") or [name for name in row if name not in OTHERS]
-            values = [(name, row[name]) for name in named if not wanted or name in wanted]
+            values = {n: row[n] for n in row.get("metrics") or [n for n in row if n not in OTHERS]}
             if (first := seen.setdefault((identity[0], filter_), number)) != number:
                 raise InputError(
-                    f"{path}: line {number}: document {identity[0]} again, after line {first}: "
-                    "take one of them out, or evaluate again"
+                    f"{source}: document {identity[0]} again, after line {first}: take one of them "
+                    "out, or evaluate again"
                 )
         except IndexError:
             raise InputError(
-                f"{path}: line {number}: document {row['doc_id']} again, and neither the line nor "
-                "a results file beside it says of which filter: evaluate with 0.4.8 or newer"
+                f"{source}: document {row['doc_id']} again, and neither the line nor a results "
+                "file beside it says of which filter: evaluate with 0.4.8 or newer"
             ) from None
         except (KeyError, TypeError):
             raise InputError(
-                f"{path}: line {number} has no doc_id, doc_hash, prompt_hash or metrics, as "
+                f"{source} has no doc_id, doc_hash, prompt_hash or metrics, as "
                 "lm-evaluation-harness writes them since 0.4.3: evaluate with it"
             ) from None
-        of = identity[1] if cluster is None else _cluster_of_row(path, number, row, cluster)
-        item = identity[:2] if same_document else identity
-        for metric, value in values:
-            reader = readers.get((metric, filter_))
-            if reader is None:
-                reader = readers[metric, filter_] = _score_adder(
-                    path, run, about, scores, metric, filter_
+        cluster = identity[1]
+        if reading.cluster is not None:
+            cluster = cluster_key(source, row.get("doc"), reading.cluster)
+        item = identity[:2] if reading.same_document else identity
+        for name, value in values.items():
+            if (name, filter_) not in metrics:
+                metrics[name, filter_] = _find_metric(about, scores, name, filter_)
+            if (metric := metrics[name, filter_]) is not None:
+                score, weight = _score_and_weight(metric, value, f"{source}: {name}")
+                metric.column.add_score(
+                    run, item, score, weight=weight, cluster=cluster, source=source
                 )
-            if reader is not False:
-                reader(item, of, value, number)
-    if not number:
-        raise InputError(f"{path} is empty: evaluate again")
-    scores.note_unwanted_metrics(about.task, named, wanted)
     expected = about.expected_documents()
     if expected is not None and len(times) < expected:
         raise InputError(
@@ -228,54 +214,41 @@ def _add_samples(
         )
 
 
-def _cluster_of_row(path: Path, number: int, row: dict[str, Any], field: str) -> str:
-    document = row.get("doc")
-    if not isinstance(document, dict) or field not in document:
-        known = ", ".join(document) if isinstance(document, dict) else "none"
-        raise InputError(
-            f"{path}: line {number}: --cluster: the document has no field {field!r}: it has {known}"
-        )
-    return json.dumps(document[field], sort_keys=True)
+class _Metric(NamedTuple):
+    """Where scores of a metric and filter go, and what a logged number is divided by."""
+
+    column: Column
+    divisor: float
+    is_rolling: bool
 
 
-def _score_adder(
-    path: Path, run: Run, about: _TaskAbout, scores: Scores, metric: str, filter_: str
-) -> Any:
-    """A function that adds one score; False for a metric that is no mean over items."""
-    aggregation, higher, is_mean = about.kind_of_metric(metric)
-    label, scale = ROLLING.get(metric, (metric, 1.0))
-    if metric == "perplexity":
+def _find_metric(about: _TaskAbout, scores: Scores, name: str, filter_: str) -> _Metric | None:
+    """A metric with its column; None of one that nobody asked for or that is no mean over items."""
+    if not scores.needs_metric(about.task, name):
+        return None
+    label, unit = ROLLING.get(name, (name, 1.0))
+    if name == "perplexity":
         label = "perplexity (nats per item)"
     if filter_ != "none":
         label = f"{label},{filter_}"
-    if not is_mean and aggregation != "None":
-        note = f"{about.task}: {label} is left out: it is no mean over items ({aggregation})"
-        scores.notes += [] if note in scores.notes else [note]
-        return False
-    column = scores.column(about.task, label, higher)
-    places, values = column.indices_and_scores(run)
-    items, weights, clusters = column.items, column.weight, column.cluster
-    rolling = metric in ROLLING
-    sign = -1.0 if rolling or metric == "perplexity" else 1.0
+    aggregation = about.aggregation(name)
+    if aggregation not in (None, "mean", "nanmean"):
+        scores.note_left_out(about.task, label, aggregation)
+        return None
+    # Log-likelihoods become losses.
+    divisor = -unit if name in ROLLING or name == "perplexity" else unit
+    column = scores.column(about.task, label, about.is_higher_better(name))
+    return _Metric(column, divisor, name in ROLLING)
 
-    def refuse(number: int, value: object) -> InputError:
-        return InputError(
-            f"{path}: line {number}: {metric} is {value!r}, no number that can be averaged: "
-            "evaluate again, or compare another metric with --metric"
+
+def _score_and_weight(metric: _Metric, value: Any, place: str) -> tuple[float, float]:
+    score, weight = math.nan, 1.0
+    with contextlib.suppress(TypeError, ValueError, IndexError, ZeroDivisionError):
+        weight = float(value[1]) if metric.is_rolling else 1.0
+        score = float(value[0] if metric.is_rolling else value) / weight / metric.divisor
+    if not math.isfinite(score):
+        raise InputError(
+            f"{place} is {value!r}, no number that can be averaged: evaluate again, or compare "
+            "another metric with --metric"
         )
-
-    def add(item: Any, cluster: Any, score: Any, line_number: int) -> None:
-        try:
-            weight = float(score[1]) if rolling else 1.0
-            value = sign * float(score[0] if rolling else score) / weight / scale
-        except (TypeError, ValueError, IndexError, ZeroDivisionError):
-            raise refuse(line_number, score) from None
-        if not math.isfinite(value):
-            raise refuse(line_number, score)
-        place = items.get(item)
-        if place is None or weights[place] != weight or clusters[place] != cluster:
-            place = column.index_of_item(item, weight, cluster, f"{path}: line {line_number}")
-        places.append(place)
-        values.append(value)
-
-    return add
+    return score, weight

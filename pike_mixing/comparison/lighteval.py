@@ -8,12 +8,10 @@ was evaluated, and what the scores must average to: what they do not is no mean 
 log-likelihoods with a count are compared per word or byte.
 """
 
-import json
 import math
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.harness import ROLLING
@@ -21,8 +19,8 @@ from pike_mixing.comparison.scores import (
     Log,
     Run,
     Scores,
+    cluster_key,
     hash_item,
-    metric_without_filter,
     model_weights_text,
 )
 from pike_mixing.errors import InputError
@@ -30,56 +28,38 @@ from pike_mixing.table_files import read_columns
 
 NAME = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?)\.parquet")
 COLUMNS = ("doc", "metric", "model_response.input")
+IDENTITY = ("id", "query", "choices", "gold_index")
 PROMPT = ("instruction", "fewshot_samples")
 
 
-def find_details_files(path: Path) -> list[Path]:
+def find_logs(path: Path) -> list[Path]:
     """The files of details that a path stands for."""
     if path.is_dir():
         return sorted(found for found in path.rglob("details_*.parquet") if NAME.match(found.name))
     return [path] if NAME.match(path.name) else []
 
 
-def add_logs(
-    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
-    cluster: str | None, same_document: bool,
-) -> None:  # fmt: skip
-    """Adds the scores of logs.
+def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
+    """Adds the scores of a file of details, found in a path of the command line.
 
-    Args:
-        given_path: A file of details, or a folder with some.
-        side: Which side they are of.
-        scores: Where to.
-        metrics: Names that are wanted; all when empty.
-        cluster: The field of a document's `specific` that says which others were made of one text;
-            by default documents of one question are one.
-        same_document: Leaves the prompt out of what identifies an item.
+    By default documents of one question are made from one text; `--cluster` names a field of their
+    `specific`.
 
     Raises:
-        InputError: a file is damaged or of another form, has no results file, or was read before.
+        InputError: the file is damaged or of another form, has no results file, or was read before.
     """
-    for path in find_details_files(given_path):
-        match = NAME.match(path.name)
-        assert match is not None
-        if scores.note_if_unwanted(match["task"]):
-            continue
-        folder = path.parent.parent if path.parent.name == match["date"] else path.parent
-        results = _read_results(path, match["date"])
-        log = Log(
-            path, given_path, folder, match["task"], match["date"], _model_name(results) or None
-        )
-        run = scores.add_log(side, log)
-        _add_details(
-            path, match["task"], run, results, scores, metrics, cluster, same_document
-        )  # fmt: skip
-
-
-def _model_name(results: dict[str, Any]) -> str:
-    """What was evaluated, as `model_weights_text` says it."""
-    about = results.get("config_general") or {}
-    settings = about.get("model_config")
-    known = settings if isinstance(settings, dict) else {}
-    return model_weights_text({"model_name": about.get("model_name"), **known})
+    match = NAME.match(path.name)
+    assert match is not None
+    task, date = match["task"], match["date"]
+    if scores.needs_task(task):
+        folder = path.parent.parent if path.parent.name == date else path.parent
+        results = _read_results(path, date)
+        about = results.get("config_general") or {}
+        settings = about.get("model_config")
+        known = settings if isinstance(settings, dict) else {}
+        model = model_weights_text({"model_name": about.get("model_name"), **known})
+        log = Log(path, given_path, folder, task, date, model or None, side)
+        _add_details(path, task, scores.add_log(log), results, scores)
 
 
 def _read_results(path: Path, date: str) -> dict[str, Any]:
@@ -95,11 +75,8 @@ def _read_results(path: Path, date: str) -> dict[str, Any]:
     return foreign_json.read_object(found, "evaluate again")
 
 
-def _add_details(
-    path: Path, task: str, run: Run, results: dict[str, Any], scores: Scores,
-    metrics: Sequence[str], cluster: str | None, same_document: bool,
-) -> None:  # fmt: skip
-    columns = read_columns(path, COLUMNS)
+def _add_details(path: Path, task: str, run: Run, results: dict[str, Any], scores: Scores) -> None:
+    columns, reading = read_columns(path, COLUMNS), scores.reading
     if lacking := [name for name in ("doc", "metric") if name not in columns]:
         raise InputError(
             f"{path} has no column {lacking[0]!r}: details of older versions of lighteval are not "
@@ -107,66 +84,49 @@ def _add_details(
         )
     if (version := (results.get("versions") or {}).get(task)) is not None:
         scores.note_fact(task, "version", version, run.name)
-    wanted = set(map(metric_without_filter, metrics))
-    found: dict[str, list[tuple[Any, str, Any]]] = {}
+    found: dict[str, list[_Row]] = {}
     inputs = columns.get("model_response") or [None] * len(columns["doc"])
-    for n, (doc, values, response) in enumerate(
-        zip(columns["doc"], columns["metric"], inputs, strict=True), 1
-    ):
-        item, text = _item_key_and_document(path, n, doc, response)
-        of = text if cluster is None else _cluster_of_row(path, n, doc, cluster)
+    rows: Any = zip(columns["doc"], columns["metric"], inputs, strict=True)
+    for n, (doc, values, response) in enumerate(rows, 1):
+        if not isinstance(doc, dict) or not doc.keys() >= {*IDENTITY}:
+            raise InputError(f"{path}: row {n} is no document of lighteval: evaluate again")
+        cluster = text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
+        if reading.cluster is not None:
+            cluster = cluster_key(f"{path}: row {n}", doc.get("specific"), reading.cluster)
+        item: tuple[str, ...] = (str(doc["id"]), text)
+        if not reading.same_document:
+            given = (response or {}).get("input")
+            item += (hash_item([given, *(doc.get(name) or None for name in PROMPT)]),)
+        # A document that is sampled in two ways has two rows, each with its own metrics.
         for metric, value in (values if isinstance(values, dict) else {}).items():
-            # A document that is sampled in two ways has two rows, each with its own metrics.
-            if wanted and metric_without_filter(metric) not in wanted:
-                scores.note_unwanted_metrics(task, [metric], wanted)
-            elif value is not None:
-                row = (item[:2] if same_document else item, of, value)
-                found.setdefault(metric, []).append(row)
-    for metric, rows in found.items():
-        _add_metric(path, task, run, metric, rows, results, scores)
+            if scores.needs_metric(task, metric) and value is not None:
+                found.setdefault(metric, []).append(_Row(item, cluster, value))
+    for metric, of_metric in found.items():
+        _add_metric(path, task, run, metric, of_metric, results, scores)
 
 
-def _item_key_and_document(
-    path: Path, row_number: int, doc: Any, response: Any
-) -> tuple[tuple[str, str, str], str]:
-    """What identifies a row, and its document."""
-    if not isinstance(doc, dict) or _has_no_identity(doc):
-        raise InputError(f"{path}: row {row_number} is no document of lighteval: evaluate again")
-    text = hash_item([doc["query"], doc["choices"], doc["gold_index"]])
-    given = (response or {}).get("input")
-    prompt = hash_item([given, *(doc.get(name) or None for name in PROMPT)])
-    return (str(doc["id"]), text, prompt), text
+class _Row(NamedTuple):
+    """What one row holds of one metric."""
 
-
-def _has_no_identity(doc: dict[str, Any]) -> bool:
-    """Whether a document has no identity."""
-    return any(name not in doc for name in ("id", "query", "choices", "gold_index"))
-
-
-def _cluster_of_row(path: Path, row_number: int, doc: Any, field: str) -> str:
-    known = doc.get("specific") or {}
-    if field not in known:
-        raise InputError(
-            f"{path}: row {row_number}: --cluster: the document's `specific` has no {field!r}: it "
-            f"has {', '.join(known) or 'nothing'}"
-        )
-    return json.dumps(known[field], sort_keys=True, default=repr)
+    item: tuple[str, ...]
+    cluster: str
+    value: Any
 
 
 def _add_metric(
-    path: Path, task: str, run: Run, metric: str, rows: list[tuple[Any, str, Any]],
-    results: dict[str, Any], scores: Scores,
+    path: Path, task: str, run: Run, metric: str, rows: list[_Row], results: dict[str, Any],
+    scores: Scores,
 ) -> None:  # fmt: skip
     said = ((results.get("results") or {}).get(task) or {}).get(metric)
     label, scale = ROLLING.get(metric, (metric, 1.0))
-    rolling = metric in ROLLING and all(isinstance(value, dict) for *_, value in rows)
+    rolling = metric in ROLLING and all(isinstance(row.value, dict) for row in rows)
     values, weights = [], []
     for item, _, value in rows:
         weight = 1.0
         if rolling:
             value, weight = value.get("logprobs"), value.get("weights")
         if isinstance(value, (dict, list, str)) or not isinstance(weight, (int, float)):
-            _note_left_out(scores, task, metric, "its rows hold no number")
+            scores.note_left_out(task, metric, "its rows hold no number")
             return
         if value is None or not math.isfinite(value) or not weight > 0:
             raise InputError(
@@ -179,20 +139,13 @@ def _add_metric(
     if rolling and metric != "bits_per_byte":
         mean = math.exp(mean)
     if not isinstance(said, (int, float)) or abs(mean - said) > 1e-6 * max(1.0, abs(said)):
-        _note_left_out(scores, task, metric, f"the scores' mean is {mean:.6g}, its result {said}")
+        why = f"the scores' mean is {mean:.6g}, its result {said}"
+        scores.note_left_out(task, metric, why)
         return
-    column = scores.column(
-        task, label, False if rolling else _is_higher_better(results, task, metric)
-    )
-    places, found = column.indices_and_scores(run)
-    for (item, of, _), value, weight in zip(rows, values, weights, strict=True):
-        places.append(column.index_of_item(item, weight, of, path))
-        found.append(value)
-
-
-def _note_left_out(scores: Scores, task: str, metric: str, why: str) -> None:
-    note = f"{task}: {metric} is left out: it is no mean over items ({why})"
-    scores.notes += [] if note in scores.notes else [note]
+    higher = False if rolling else _is_higher_better(results, task, metric)
+    column = scores.column(task, label, higher)
+    for (item, cluster, _), value, weight in zip(rows, values, weights, strict=True):
+        column.add_score(run, item, value, weight=weight, cluster=cluster, source=path)
 
 
 def _is_higher_better(results: dict[str, Any], task: str, metric: str) -> bool | None:

@@ -7,7 +7,6 @@ model a row is of), `task`, `document` or `cluster` (the text that an item was m
 
 import gzip
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,29 +33,23 @@ EVERY = "*"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
-def add_runs(
-    path: Path, side: str, scores: Scores, *, model: str | None, column_names: Mapping[str, str]
-) -> None:
-    """Adds the rows of one model to the scores.
+def add_runs(path: Path, side: str, model: str | None, scores: Scores) -> None:
+    """Adds the rows of one model, the only one of the table where it is None.
 
-    Args:
-        path: The table.
-        side: Which side the model is.
-        scores: Where to.
-        model: Which model; the only one of the table when absent.
-        column_names: Columns with other names, by what they are: `item=question_id`.
+    Of the side `EVERY`, each model becomes a side by itself.
 
     Raises:
         InputError: the table cannot be read, a column is missing, or a value is no number.
     """
+    names = scores.reading.columns
     columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
-    if wrong := [name for name in column_names if name not in COLUMNS]:
+    if wrong := [name for name in names if name not in COLUMNS]:
         raise InputError(unknown_name_message(wrong[0], COLUMNS, "--columns"))
-    found = {what: columns.get(column_names.get(what, what)) for what in COLUMNS}
-    for what in ("item", "score", *column_names):
+    found = {what: columns.get(names.get(what, what)) for what in COLUMNS}
+    for what in ("item", "score", *names):
         if found[what] is None:
             raise InputError(
-                f"{path} has no column {column_names.get(what, what)!r}: it has "
+                f"{path} has no column {names.get(what, what)!r}: it has "
                 f"{', '.join(columns)}: say which one it is: --columns {what}=NAME"
             )
     count = len(found["item"] or [])
@@ -71,34 +64,27 @@ def add_runs(
         raise InputError(unknown_name_message(model, known, f"{path}: --models"))
     for n in range(count):
         if model is None or str(model_N[n]) == model:
-            _add_row(
-                path, n, {what: of[n] for what, of in found.items() if of is not None}, side, scores
-            )
+            row = {what: of[n] for what, of in found.items() if of is not None}
+            _add_row(f"{path}: row {n + 1}", str(model_N[n]), row, side, scores)
 
 
-def _add_row(path: Path, row_index: int, row: dict[str, Any], side: str, scores: Scores) -> None:
-    source = f"{path}: row {row_index + 1}"
+def _add_row(source: str, model: str, row: dict[str, Any], side: str, scores: Scores) -> None:
     seed = None if row.get("seed") in (None, "") else str(row["seed"])
-    name = str(row.get("model", path.stem))
     repeat = seed if seed is not None else row.get("run")
-    side = name if side == EVERY else side
-    run = Run(side, name if repeat is None else f"{name}/{repeat}", seed)
+    name = model if repeat is None else f"{model}/{repeat}"
+    run = Run(model if side == EVERY else side, name, seed)
     task, item = str(row.get("task", "items")), str(row["item"])
-    score, weight = (
-        _parse_number(source, "score", row["score"]),
-        _parse_number(source, "weight", row.get("weight", 1.0)),
-    )
+    score = _parse_number(source, "score", row["score"])
+    weight = _parse_number(source, "weight", row.get("weight", 1.0))
     if weight <= 0:
         raise InputError(
             f"{source}: the weight {weight:g} is not above 0: mend or leave out the row"
         )
     # An item of one name in two tasks is two items, but a document of one name is one text.
     cluster = row.get("document", row.get("cluster"))
-    named = f"{task}/{item}" if cluster is None else str(cluster)
+    cluster = f"{task}/{item}" if cluster is None else str(cluster)
     column = scores.column(task, str(row.get("metric", "score")), None)
-    places, values = column.indices_and_scores(run)
-    places.append(column.index_of_item(item, weight, named, source))
-    values.append(score)
+    column.add_score(run, item, score, weight=weight, cluster=cluster, source=source)
 
 
 def _parse_number(source: str, column: str, value: object) -> float:

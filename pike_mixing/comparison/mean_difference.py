@@ -49,10 +49,7 @@ def differences_of_sums(
 ) -> DocumentDifferences:
     """The differences of two methods whose means over a text or task are sum / count.
 
-    Args:
-        sum_SxG: Sum of the differences in each document, by seed.
-        count_G: Tokens or items of each document.
-        document_G: The documents' names, each once.
+    Given are the sums of the differences in each document, by seed, and its tokens or items.
     """
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()

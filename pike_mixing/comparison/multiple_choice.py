@@ -55,15 +55,11 @@ them. The last three are those of the items made from the corpora."""
 
 
 def item_points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
-    """The point of each item, shared between the candidates that score highest.
+    """The point of each item, shared between the candidates that score highest [I].
 
     A rule that gives all candidates one score gets exactly chance, and none gains from answering
-    the first.
-
-    Args:
-        score_C: The candidates' scores.
-        candidates_I: How many candidates each item has.
-        gold_I: The index of the true one.
+    the first. Item i has `candidates_I[i]` candidates, of which the true one has the index
+    `gold_I[i]`.
     """
     start_I = np.cumsum(candidates_I) - candidates_I
     best_C = np.repeat(np.maximum.reduceat(score_C, start_I), candidates_I) == score_C

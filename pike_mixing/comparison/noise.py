@@ -8,7 +8,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import special
@@ -18,8 +17,10 @@ from pike_mixing.comparison import mean_difference, scores
 from pike_mixing.comparison.contrast import find_outlying_run
 from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
+from pike_mixing.comparison.report import aligned_lines
 from pike_mixing.comparison.scores import Column, Scores
-from pike_mixing.comparison.verdicts import smallest_detectable
+from pike_mixing.comparison.sign_flip import holm_adjusted
+from pike_mixing.comparison.verdicts import differences_by_document, smallest_detectable
 from pike_mixing.errors import InputError, enumerate_names
 
 SEEDS = (1, 2, 3, 5, 10)
@@ -54,12 +55,8 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     """The noise of one recipe on one task.
 
     Two recipes with this spread are taken to differ on no item more than two runs of one do. One
-    and two seeds a side are judged by the spread measured here, more by their own.
-
-    Args:
-        column: Scores of the task.
-        runs: Repeats of the recipe.
-        most_missing: Share of items that may be left out because not all runs have them.
+    and two seeds a side are judged by the spread measured here, more by their own. A share of items
+    up to `most_missing`, which not all runs have, is left out.
 
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
@@ -71,24 +68,28 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
             f"of seeds takes at least {LEAST_SEEDS} repeats of one recipe: give more, or the "
             "folder that holds them, or name other recipes with --models"
         )
-    codes: dict[Any, int] = {}
-    paired = scores.pair_runs(column, (runs, runs), codes, most_missing)
-    document_G, place_I = np.unique(paired.document_I, return_inverse=True)
-    weight_I, value_SxI = paired.weight_I, paired.value_AxI
-    count_G = np.bincount(place_I, weights=weight_I)
-    sums_SxG = np.stack([np.bincount(place_I, weights=row * weight_I) for row in value_SxI])
-    part = mean_difference.differences_of_sums(sums_SxG, count_G, document_G)
+    paired = scores.pair_runs(column, (runs, runs), {}, most_missing)
+    part = differences_by_document(paired.value_AxI, paired)
     mean_S, degrees = part.by_seed_S, len(runs) - 1
     sd = float(mean_S.std(ddof=1))
     low, high = (
         sd * math.sqrt(degrees / special.chdtri(degrees, q)) for q in (LEVEL / 2, 1 - LEVEL / 2)
     )
     alone = mean_difference.estimate([part])
-    error_SxG = part.error_SxG
-    apart = float(error_SxG.var(axis=0, ddof=1).sum()) * 2
+    apart = float(part.error_SxG.var(axis=0, ddof=1).sum()) * 2
     of_difference = None if math.isnan(apart) else math.sqrt(apart)
-    base = Estimate(0.0, 0.0, 0.0, LEAST_SEEDS, alone.degrees, alone.effective)
-    shown = {count: _smallest_shown_difference(base, sd, count, degrees) for count in SEEDS}
+    shown: dict[int, float | None] = dict.fromkeys(SEEDS)
+    for count in SEEDS if sd else ():
+        own = count >= LEAST_SEEDS
+        found = Estimate(
+            0.0,
+            of_seeds=sd * math.sqrt(2 / count),
+            of_items=0.0,
+            seeds=count if own else len(runs),
+            degrees=alone.degrees,
+            welch=float(2 * (count - 1) if own else degrees),
+        )
+        shown[count] = smallest_detectable(found)
     names = [run.name for run in runs]
     return Noise(
         recipe,
@@ -113,21 +114,6 @@ def recipe_name(side: str) -> str:
     return "these runs" if side == EVERY else side
 
 
-def _smallest_shown_difference(base: Estimate, sd: float, count: int, degrees: int) -> float | None:
-    if not sd:
-        return None
-    own = count >= LEAST_SEEDS
-    found = Estimate(
-        0.0,
-        of_seeds=sd * math.sqrt(2 / count),
-        of_items=0.0,
-        seeds=count if own else degrees + 1,
-        degrees=base.degrees,
-        welch=float(2 * (count - 1) if own else degrees),
-    )
-    return smallest_detectable(found)
-
-
 def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[str]) -> list[str]:
     mean_S = part.by_seed_S
     whole = float(mean_S.var(ddof=1))
@@ -149,8 +135,6 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
 
 def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
-    from pike_mixing.comparison.sign_flip import holm_adjusted
-
     pairs = [
         (a, b) if a.sd >= b.sd else (b, a)
         for a, b in itertools.combinations(noises, 2)
@@ -178,8 +162,8 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
             for column in columns
         ]
     except InputError as error:
-        raise InputError("; ".join([str(error), *scores.notes])) from None
-    warnings = [*scores.notes, *scores.left_out_notes(), *differing_recipes_warnings(found)]
+        raise scores.error_with_notes(str(error)) from None
+    warnings = [*scores.all_notes(), *differing_recipes_warnings(found)]
     if format == "json":
         rows = [
             {
@@ -202,7 +186,7 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
 
 def _repeats_lines(scores: Scores) -> list[str]:
     """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
-    sides = dict.fromkeys([EVERY, *(run.side for run in scores.logs)])
+    sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
         f"{recipe_name(side)}: repeats of one recipe: {enumerate_names(names)}"
@@ -220,22 +204,10 @@ def _noise_table(noises: Sequence[Noise]) -> str:
     table = [head]
     for one in noises:
         items = "" if one.of_items is None else f"{one.of_items:.4f}"
-        cells = [
-            one.recipe,
-            one.task,
-            str(len(one.runs)),
-            f"{one.mean_S.mean():.4f}",
-            f"{one.sd:.4f}",
-        ]
-        cells += [f"{one.low:.4f} to {one.high:.4f}", items]
+        cells = [one.recipe, one.task, str(len(one.runs)), f"{one.mean_S.mean():.4f}"]
+        cells += [f"{one.sd:.4f}", f"{one.low:.4f} to {one.high:.4f}", items]
         table.append(cells + ["" if d is None else f"{d:.4f}" for d in one.shown.values()])
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    lines = []
-    for row in table:
-        pairs = zip(row, widths, strict=True)
-        placed = (c.rjust(w) if n > 1 else c.ljust(w) for n, (c, w) in enumerate(pairs))
-        lines.append("  ".join(placed).rstrip())
-    return "\n".join(lines)
+    return "\n".join(aligned_lines(table, range(2, len(head))))
 
 
 def _closing_lines(noises: Sequence[Noise], warnings: Sequence[str]) -> list[str]:

@@ -9,9 +9,8 @@ where their mean is a number that the file reports.
 """
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Log, Scores, hash_item, metric_without_filter
@@ -22,7 +21,7 @@ RIGHT = ("correct", "is_correct", "cascade_correct")
 TABLE = "make a table of its scores, with the columns model, item and score"
 
 
-def find_results_files(path: Path) -> list[Path]:
+def find_logs(path: Path) -> list[Path]:
     """The files of results that a path stands for: of a model's folder or of an evaluation's."""
     if path.is_file():
         return [path] if path.suffix == ".json" and path.parent.parent.name == "results" else []
@@ -31,46 +30,41 @@ def find_results_files(path: Path) -> list[Path]:
     return sorted(p for p in path.glob(pattern) if not p.name.startswith("results_"))
 
 
-def add_logs(
-    given_path: Path, side: str, scores: Scores, metrics: Sequence[str], *,
-    cluster: str | None, same_document: bool,
-) -> None:  # fmt: skip
-    """Adds the scores of logs.
-
-    Args:
-        given_path: A file of results, or a folder with some.
-        side: Which side they are of.
-        scores: Where to.
-        metrics: Names that are wanted; all when empty.
-        cluster: Must be absent: the files have no fields of documents.
-        same_document: Leaves the prompt out of what identifies an item.
+def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
+    """Adds the scores of a file of results, found in a path of the command line.
 
     Raises:
-        InputError: a file is damaged, or has no scores by item that can be read.
+        InputError: the file is damaged, has no scores by item that can be read, or was read
+            before; or items are to be clustered, of which it has no fields.
     """
-    if cluster is not None:
+    task, reading = path.stem, scores.reading
+    if reading.cluster is not None:
         raise InputError(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
-    for path in find_results_files(given_path):
-        if scores.note_if_unwanted(path.stem):
-            continue
-        log = Log(path, given_path, path.parent, path.stem, path.parents[2].name, path.parent.name)
-        run = scores.add_log(side, log)
-        metric, found = _read_metric_and_scores(path)
-        if metrics and metric not in map(metric_without_filter, metrics):
-            scores.note_unwanted_metrics(path.stem, [metric], metrics)
-            continue
-        column = scores.column(path.stem, metric, True)
-        places, values = column.indices_and_scores(run)
-        for (name, reference, prompt), value in found:
-            item = (name, reference) if same_document else (name, reference, prompt)
-            places.append(column.index_of_item(item, 1.0, f"{path.stem}/{name}", path))
-            values.append(value)
+    if not scores.needs_task(task):
+        return
+    log = Log(path, given_path, path.parent, task, path.parents[2].name, path.parent.name, side)
+    run = scores.add_log(log)
+    metric, items = _read_results(path)
+    if scores.needs_metric(task, metric):
+        column = scores.column(task, metric, True)
+        for name, reference, prompt, score in items:
+            item = (name, reference) if reading.same_document else (name, reference, prompt)
+            column.add_score(run, item, score, cluster=f"{task}/{name}", source=path)
 
 
-def _read_metric_and_scores(path: Path) -> tuple[str, list[tuple[tuple[str, str, str], float]]]:
-    """The metric's name, and the items with their scores."""
+class _Item(NamedTuple):
+    """What identifies an item, and its score."""
+
+    name: str
+    reference: str
+    prompt: str
+    score: float
+
+
+def _read_results(path: Path) -> tuple[str, list[_Item]]:
+    """The metric's name, and the items."""
     whole = foreign_json.read_object(path, "evaluate again")
     details = whole.get("details")
     if isinstance(details, dict):
@@ -81,8 +75,9 @@ def _read_metric_and_scores(path: Path) -> tuple[str, list[tuple[tuple[str, str,
         raise InputError(
             f"{path} has no scores by item: evaluate with --dump-eval-details, or {TABLE}"
         )
-    values = [_replica_points(path, one) for one in details]
-    mean = 100 * math.fsum(math.fsum(of) / len(of) for of in values) / len(values)
+    points = [_replica_points(path, one) for one in details]
+    averages = [math.fsum(of) / len(of) for of in points]
+    mean = 100 * math.fsum(averages) / len(averages)
     said = {n: v for n, v in whole.items() if isinstance(v, (int, float)) and n != "details"}
     metric = next((n for n, v in said.items() if abs(v - mean) < 1e-6 * max(1.0, mean)), None)
     if metric is None:
@@ -91,15 +86,18 @@ def _read_metric_and_scores(path: Path) -> tuple[str, list[tuple[tuple[str, str,
             f"{path}: right answers are {mean:.6g} %, and the file reports {reported}: its score "
             f"is no mean over items: {TABLE}"
         )
-    asked = _read_predictions(path)
-    if len(asked) != sum(map(len, values)):
+    predictions, answers = _read_predictions(path), sum(map(len, points))
+    if len(predictions) != answers:
         raise InputError(
-            f"{path} has {sum(map(len, values))} answers, its predictions {len(asked)}: evaluate "
-            "again"
+            f"{path} has {answers} answers, its predictions {len(predictions)}: evaluate again"
         )
-    items = [_item_key(one, ask) for one, ask in zip(details, asked, strict=False)]
-    averages = (math.fsum(of) / len(of) for of in values)
-    return metric_without_filter(metric), list(zip(items, averages, strict=True))
+    items = []
+    for one, asked, average in zip(details, predictions, averages, strict=False):
+        labels = {n: v.get("prompt") for n, v in asked.items() if isinstance(v, dict)}
+        prompt = [asked.get("origin_prompt"), asked.get("prompt"), labels]
+        reference = hash_item(asked.get("gold"))
+        items.append(_Item(str(one.get("example_abbr")), reference, hash_item(prompt), average))
+    return metric_without_filter(metric), items
 
 
 def _replica_points(path: Path, details: dict[str, Any]) -> list[float]:
@@ -135,10 +133,3 @@ def _read_predictions(path: Path) -> list[dict[str, Any]]:
         except KeyError as error:
             raise InputError(f"{file} has no item {error}: evaluate again") from None
     return result
-
-
-def _item_key(details: dict[str, Any], prediction: dict[str, Any]) -> tuple[str, str, str]:
-    """What identifies an item: its name, its reference and its prompt."""
-    labels = {n: v.get("prompt") for n, v in prediction.items() if isinstance(v, dict)}
-    prompt = [prediction.get("origin_prompt"), prediction.get("prompt"), labels]
-    return str(details.get("example_abbr")), hash_item(prediction.get("gold")), hash_item(prompt)

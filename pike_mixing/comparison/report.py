@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
@@ -108,18 +108,26 @@ def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:
     return lines
 
 
+def aligned_lines(table: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+    """A table's rows in columns of one width, those of these numbers set to the right."""
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = []
+    for cells in table:
+        pairs = enumerate(zip(cells, widths, strict=True))
+        placed = (c.rjust(width) if n in right else c.ljust(width) for n, (c, width) in pairs)
+        lines.append("  ".join(placed).rstrip())
+    return lines
+
+
 def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
     table = [list(HEAD), *(_row_cells(comparison, row) for row in tasks_and_mean(comparison))]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = [*_side_lines(comparison), sides_text(comparison), ""]
-    for cells in table:
-        placed = (
-            cell.rjust(width) if n in NUMBERS else cell.ljust(width)
-            for n, (cell, width) in enumerate(zip(cells, widths, strict=True))
-        )
-        lines.append("  ".join(placed).rstrip())
-    lines += ["", *(power_text(comparison, row) for row in tasks_and_mean(comparison))]
+    lines += [
+        *aligned_lines(table, NUMBERS),
+        "",
+        *(power_text(comparison, row) for row in tasks_and_mean(comparison)),
+    ]
     if not comparison.recipes and any(row.verdict == UNKNOWN for row in tasks_and_mean(comparison)):
         lines.append(
             f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from array import array
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,25 @@ from pike_mixing.errors import InputError
 
 MOST = 1e100
 """Scores beyond it have no finite squares."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What is read of files, and how: the options of the command line."""
+
+    metrics: Sequence[str] = ()
+    tasks: Sequence[str] = ()
+    higher: Sequence[str] | None = None
+    """Metrics or tasks that are better when higher; every one when empty."""
+    lower: Sequence[str] | None = None
+    cluster: str | None = None
+    """Field of a document by which those made from one text are one."""
+    same_document: bool = False
+    """Leaves the prompt out of what identifies an item."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns of a table with other names, by what they are: `item=question_id`."""
+    evaluations: str | None = None
+    """What several evaluations of one model's name are: `evaluations.RUNS` or `REPEATS`."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +65,12 @@ class Log:
     """Text that sorts the evaluations of one folder by time."""
     model: str | None
     """What the log says of the weights that were evaluated; None where it says nothing."""
+    side: str
+
+    @property
+    def run(self) -> Run:
+        """The run that its scores are added to before evaluations are told apart."""
+        return Run(self.side, str(self.path))
 
 
 @dataclass
@@ -65,30 +90,14 @@ class Column:
     found: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
     """Places and scores of each run's rows."""
 
-    def indices_and_scores(self, run: Run) -> "tuple[array[int], array[float]]":
-        """A run's places and scores, to add to."""
-        return self.found.setdefault(run, (array("q"), array("d")))
-
-    def average_runs(self, runs: Sequence[Run], into: Run) -> None:
-        """Puts one run in the place of several, with the mean score of each item.
-
-        Items that one of them lacks are left out; runs without the task count for nothing.
-        """
-        having = [run for run in runs if run in self.found]
-        if having:
-            mean_I = _score_matrix(self, having).mean(axis=0)
-            for run in having:
-                del self.found[run]
-            place_I = np.flatnonzero(np.isfinite(mean_I))
-            self.found[into] = (array("q", place_I.tolist()), array("d", mean_I[place_I].tolist()))
-
-    def index_of_item(
-        self, item: Hashable, weight: float, cluster: Hashable, source: object
-    ) -> int:
-        """The place of an item, which all runs weigh and cluster alike.
+    def add_score(
+        self, run: Run, item: Hashable, score: float, *, weight: float = 1.0, cluster: Hashable,
+        source: object,
+    ) -> None:  # fmt: skip
+        """Adds a run's score of an item, which all runs weigh and cluster alike.
 
         Raises:
-            InputError: another row gave it another weight or document.
+            InputError: another row gave the item another weight or document.
         """
         place = self.items.setdefault(item, len(self.items))
         if place == len(self.weight):
@@ -105,7 +114,24 @@ class Column:
                 f"{source}: {self.task}: item {item_name(item)} is of document {cluster}, "
                 f"elsewhere of {self.cluster[place]}: give one document to each item"
             )
-        return place
+        if run not in self.found:
+            self.found[run] = array("q"), array("d")
+        places, scores = self.found[run]
+        places.append(place)
+        scores.append(score)
+
+    def average_runs(self, runs: Sequence[Run], into: Run) -> None:
+        """Puts one run in the place of several, with the mean score of each item.
+
+        Items that one of them lacks are left out; runs without the task count for nothing.
+        """
+        having = [run for run in runs if run in self.found]
+        if having:
+            mean_I = _score_matrix(self, having).mean(axis=0)
+            for run in having:
+                del self.found[run]
+            place_I = np.flatnonzero(np.isfinite(mean_I))
+            self.found[into] = (array("q", place_I.tolist()), array("d", mean_I[place_I].tolist()))
 
 
 WEIGHTS = ("pretrained", "model", "model_name", "model_path", "path", "engine")
@@ -127,10 +153,8 @@ def model_weights_text(
 ) -> str:
     """What a harness's arguments for its model say of the weights; empty where they say nothing.
 
-    Args:
-        arguments: By name.
-        revision: Of a model on the hub, where the arguments do not have it.
-        sha: The commit of that revision, where the log has it.
+    The revision is that of a model on the hub, where the arguments do not have it; sha is its
+    commit.
     """
     found = {name: arguments.get(name) for name in WEIGHTS}
     # out/ and ./out are one folder.
@@ -159,62 +183,82 @@ def item_name(item: Hashable) -> str:
     return str(item[0]) if isinstance(item, tuple) else str(item)
 
 
+def cluster_key(source: str, fields: object, name: str) -> str:
+    """What items made from one text share: a field of what a log has of their document.
+
+    Raises:
+        InputError: there is no such field.
+    """
+    known = fields if isinstance(fields, dict) else {}
+    if name not in known:
+        raise InputError(
+            f"{source}: --cluster: the document has no field {name!r}: it has "
+            f"{', '.join(known) or 'none'}"
+        )
+    return json.dumps(known[name], sort_keys=True, default=repr)
+
+
 @dataclass
 class Scores:
     """All that was read, by task and metric."""
 
+    reading: Reading = field(default_factory=Reading)
     columns: dict[tuple[str, str], Column] = field(default_factory=dict)
     facts: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     """By task and name of a fact that runs must share: a run with each value."""
     notes: list[str] = field(default_factory=list)
-    tasks: Sequence[str] = ()
-    """The tasks that are asked for; all when empty."""
-    unread: dict[str, None] = field(default_factory=dict)
+    unread_tasks: dict[str, None] = field(default_factory=dict)
     """Names of tasks that were there and not asked for."""
-    others: dict[str, dict[str, None]] = field(default_factory=dict)
+    unread_metrics: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
-    logs: dict[Run, Log] = field(default_factory=dict)
-    """Of each log that was read; `one_run_per_evaluation` makes runs of them."""
-    sides: dict[Path, str] = field(default_factory=dict)
-    """By log the side that it is of."""
+    logs: dict[Path, Log] = field(default_factory=dict)
+    """By resolved path, each log that was read; `one_run_per_evaluation` makes runs of them."""
 
-    def add_log(self, side: str, log: Log) -> Run:
+    def add_log(self, log: Log) -> Run:
         """Notes a log; returns the run that its scores are added to.
 
         Raises:
             InputError: it was given before.
         """
-        path = log.path.resolve()
-        if path in self.sides:
-            where = "on both sides" if {side, self.sides[path]} == {"A", "B"} else "given twice"
+        before = self.logs.setdefault(log.path.resolve(), log)
+        if before is not log:
+            where = "on both sides" if {log.side, before.side} == {"A", "B"} else "given twice"
             raise InputError(f"{log.path} is {where}: give each run once, to one side")
-        self.sides[path] = side
-        run = Run(side, str(log.path))
-        self.logs[run] = log
-        return run
+        return log.run
 
-    def note_unwanted_metrics(
-        self, task: str, metrics: Iterable[str], wanted: Container[str]
-    ) -> None:
-        """Notes metrics that nobody asked for; all are asked for where none is named."""
-        others = {name: None for name in metrics if wanted and name not in wanted}
-        if others:
-            self.others.setdefault(task, {}).update(others)
+    def needs_task(self, task: str) -> bool:
+        """Whether a task is asked for, as all are where none is named; else it is noted."""
+        if self.reading.tasks and task not in self.reading.tasks:
+            self.unread_tasks[task] = None
+            return False
+        return True
 
-    def left_out_notes(self) -> list[str]:
-        """What is said of tasks that have none of the metrics that were asked for."""
+    def needs_metric(self, task: str, metric: str) -> bool:
+        """Whether a metric is asked for, as all are where none is named; else it is noted."""
+        wanted = {metric_without_filter(name) for name in self.reading.metrics}
+        if wanted and metric_without_filter(metric) not in wanted:
+            self.unread_metrics.setdefault(task, {})[metric] = None
+            return False
+        return True
+
+    def note_left_out(self, task: str, metric: str, why: str) -> None:
+        """Notes a metric that cannot be compared, once."""
+        note = f"{task}: {metric} is left out: it is no mean over items ({why})"
+        self.notes += [] if note in self.notes else [note]
+
+    def all_notes(self) -> list[str]:
+        """What is said of metrics that were left out, and of tasks without any that is wanted."""
         read = {task for task, _ in self.columns}
-        lacking = {task: names for task, names in self.others.items() if task not in read}
+        lacking = {task: names for task, names in self.unread_metrics.items() if task not in read}
         said = [f"{task} (has {', '.join(names)})" for task, names in lacking.items()]
+        if not said:
+            return self.notes
         more = f" and {len(said) - 5} more" if len(said) > 5 else ""
-        return [f"without these metrics, and left out: {', '.join(said[:5])}{more}"] if said else []
+        return [*self.notes, f"without these metrics, and left out: {', '.join(said[:5])}{more}"]
 
-    def note_if_unwanted(self, task: str) -> bool:
-        """Whether a file of one task need not be read, since others are asked for."""
-        if self.tasks and task not in self.tasks:
-            self.unread[task] = None
-            return True
-        return False
+    def error_with_notes(self, message: str) -> InputError:
+        """An error with what was noted behind it."""
+        return InputError("; ".join([message, *self.all_notes()]))
 
     def column(self, task: str, metric: str, higher: bool | None) -> Column:
         """The column of a task and metric, made when it is first asked for."""
@@ -262,19 +306,22 @@ class Paired:
         return whole and bool((self.weight_I == 1).all())
 
 
-def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str]) -> list[Column]:
-    """One column of each task: the first of the metrics that it has, or the only one.
+def choose_columns(scores: Scores) -> list[Column]:
+    """One column of each task: the first of the metrics asked for that it has, or the only one.
 
     Raises:
-        InputError: a task has several metrics and none was named, or a name is unknown.
+        InputError: no scores were read, a task has several metrics and none was named, or a name
+            is unknown.
     """
+    metrics, tasks = scores.reading.metrics, scores.reading.tasks
     by_task: dict[str, dict[str, Column]] = {}
     for (task, metric), column in scores.columns.items():
         by_task.setdefault(task, {})[metric] = column
     if unknown := [task for task in tasks if task not in by_task]:
-        why = "".join(f"; {note}" for note in scores.notes)
-        known_ = ", ".join([*by_task, *scores.unread]) or "none"
-        raise InputError(f"--tasks: no scores of {unknown[0]!r}: there are {known_}{why}")
+        there = ", ".join([*by_task, *scores.unread_tasks]) or "none"
+        raise scores.error_with_notes(f"--tasks: no scores of {unknown[0]!r}: there are {there}")
+    if not by_task:
+        raise scores.error_with_notes("no scores were read: check --metric")
     result = []
     for task in tasks or sorted(by_task):
         known = by_task[task]
@@ -283,14 +330,14 @@ def choose_columns(scores: Scores, metrics: Sequence[str], tasks: Sequence[str])
             [c for n, c in known.items() if one in (n, metric_without_filter(n))] for one in metrics
         ]
         named = [found[0] for found in short if len(found) == 1]
-        if named or (len(known) == 1 and not metrics):
-            result.append(named[0] if named else next(iter(known.values())))
-            continue
-        names = ", ".join(known)
-        raise InputError(
-            f"{task}: its metrics are {names}: name the one to compare: "
-            f"--metric '{next(iter(known))}'"
-        )
+        if len(known) == 1 and not metrics:
+            named = [*known.values()]
+        if not named:
+            raise InputError(
+                f"{task}: its metrics are {', '.join(known)}: name the one to compare: "
+                f"--metric '{next(iter(known))}'"
+            )
+        result.append(named[0])
     return result
 
 
@@ -302,24 +349,31 @@ def pair_runs(
 ) -> Paired:
     """Pairs both sides by item.
 
-    Args:
-        column: The scores.
-        sides: Runs of both sides.
-        document_codes: Places of documents, of all tasks together; new ones are added.
-        most_missing: Share of items that may be left out because not all runs have them.
+    Places of documents, of all tasks together, are added to `document_codes`. A share of items up
+    to `most_missing` is left out because not all runs have them.
 
     Raises:
         InputError: a run has an item twice or none at all, or more than `most_missing` is left out.
     """
     assert column.higher is not None
     tables = [_score_matrix(column, runs) for runs in sides]
-    on_A, on_B = (np.any(np.isfinite(table), axis=0, keepdims=True)[0] for table in tables)
+    on_A, on_B = (np.asarray(np.isfinite(table).any(axis=0)) for table in tables)
     whole_I = np.isfinite(np.concatenate(tables)).all(axis=0)
-    only_a, only_b = int((on_A & ~on_B).sum()), int((on_B & ~on_A).sum())
-    incomplete = int((on_A & on_B & ~whole_I).sum())
-    left = only_a + only_b + incomplete
-    if left > most_missing * len(column.items):
-        raise InputError(_unpaired_items_message(column, on_A, on_B, only_a, only_b, incomplete))
+    only_A, only_B, lacking = on_A & ~on_B, on_B & ~on_A, on_A & on_B & ~whole_I
+    counts = int(only_A.sum()), int(only_B.sum()), int(lacking.sum())
+    if sum(counts) > most_missing * len(column.items):
+        said = (
+            f"{column.task}: of {len(whole_I)} items {counts[0]} are only on side A, {counts[1]} "
+            f"only on side B, and {counts[2]} are missing in some run"
+        )
+        if _has_only_other_prompts(column, only_A, only_B):
+            raise InputError(
+                f"{said}: the documents are the same, the prompts are not (other shots or chat "
+                "template): evaluate both alike, or compare with --same-document"
+            )
+        raise InputError(
+            f"{said}: evaluate both sides on the same items, or allow it with --missing SHARE"
+        )
     kept = np.flatnonzero(whole_I)
     document_I = [
         document_codes.setdefault(column.cluster[i], len(document_codes)) for i in kept.tolist()
@@ -332,9 +386,7 @@ def pair_runs(
         tables[1][:, kept],
         np.array(column.weight)[kept],
         np.array(document_I, np.int64),
-        only_a,
-        only_b,
-        incomplete,
+        *counts,
     )
 
 
@@ -363,21 +415,12 @@ def _score_matrix(column: Column, runs: Sequence[Run]) -> Floats:
     return result
 
 
-def _unpaired_items_message(
-    column: Column, on_A: npt.NDArray[Any], on_B: npt.NDArray[Any], only_a: int, only_b: int,
-    incomplete: int,
-) -> str:  # fmt: skip
-    """What is wrong where too few items can be paired."""
-    said = (
-        f"{column.task}: of {len(on_A)} items {only_a} are only on side A, {only_b} only on side "
-        f"B, and {incomplete} are missing in some run"
-    )
+def _has_only_other_prompts(
+    column: Column, only_A: npt.NDArray[np.bool_], only_B: npt.NDArray[np.bool_]
+) -> bool:
+    """Whether items of one side alone are those of the other but for their prompts, named last."""
     names = [name for name in column.items if isinstance(name, tuple) and len(name) == 3]
-    if len(names) == len(on_A):
-        a, b = ({names[i][:2] for i in np.flatnonzero(on)} for on in (on_A & ~on_B, on_B & ~on_A))
-        if a and a == b:
-            return (
-                f"{said}: the documents are the same, the prompts are not (other shots or chat "
-                "template): evaluate both alike, or compare with --same-document"
-            )
-    return f"{said}: evaluate both sides on the same items, or allow it with --missing SHARE"
+    if len(names) < len(only_A):
+        return False
+    a, b = ({names[i][:2] for i in np.flatnonzero(only)} for only in (only_A, only_B))
+    return bool(a) and a == b

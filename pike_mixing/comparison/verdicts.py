@@ -10,14 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pike_mixing.arrays import Floats, Ints
+from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.contrast import (
     estimate_contrast,
     find_outlying_run,
     run_means_and_document_errors,
 )
-from pike_mixing.comparison.detectable import POWER, smallest_sufficient_factor, variance_grid
+from pike_mixing.comparison.detectable import (
+    POWER,
+    smallest_found,
+    smallest_sufficient_factor,
+    variance_grid,
+)
 from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
@@ -89,19 +94,14 @@ def compare(
     margin: float | None,
     by: str = "tasks",
 ) -> Comparison:
-    """The verdict on each task and on their mean.
+    """The verdict on each task and on their mean, over runs in the order of the tasks' rows.
 
-    The mean is a family of one test. The tasks are another, whose p-values are Holm's; intervals
-    are not corrected, and "equal" asks for one that is.
-
-    Args:
-        tasks: Both sides on each task.
-        runs: Their runs, in the order of the rows.
-        margin: Differences of this size do not matter; None: no test of equality.
-        by: What weighs alike in the mean: `tasks` or `items`.
+    The mean, in which tasks or items weigh alike (`by`), is a family of one test. The tasks are
+    another, whose p-values are Holm's; intervals are not corrected, and "equal", which differences
+    below the margin are, asks for one that is.
     """
     recipes, paired = is_about_recipes(runs), _are_paired(runs)
-    facts = [_Task(one, runs, paired) for one in tasks]
+    facts = [_Task(one, paired) for one in tasks]
     found = [_judge_mean([one], [1.0], recipes) for one in facts]
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
     holm_K = sign_flip.holm_adjusted([p for _, p, _ in found])
@@ -123,7 +123,7 @@ def compare(
 
 def judge_mean_over_tasks(tasks: Sequence[Paired], runs: Runs) -> "Judgement":
     """The estimate of the mean over tasks, its p-value, and why no verdict may rest on it."""
-    facts = [_Task(one, runs, _are_paired(runs)) for one in tasks]
+    facts = [_Task(one, _are_paired(runs)) for one in tasks]
     return _judge_mean(facts, [1.0] * len(facts), is_about_recipes(runs))
 
 
@@ -137,20 +137,25 @@ def _are_paired(runs: Runs) -> bool:
     return is_about_recipes(runs) and None not in seeds[0] and seeds[0] == seeds[1]
 
 
+def differences_by_document(value_SxI: Floats, paired: Paired) -> DocumentDifferences:
+    """Runs' values on the items of a task, document by document."""
+    document_G, place_I = np.unique(paired.document_I, return_inverse=True)
+    count_G = np.bincount(place_I, weights=paired.weight_I)
+    sums = [np.bincount(place_I, weights=row * paired.weight_I) for row in value_SxI]
+    return mean_difference.differences_of_sums(np.stack(sums), count_G, document_G)
+
+
 class _Task:
     """One task as parts of both groups."""
 
-    def __init__(self, one: Paired, runs: Runs, paired: bool) -> None:
-        self.one, self.runs = one, runs
+    def __init__(self, one: Paired, paired: bool) -> None:
+        self.one = one
         sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
         self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
         self.count_G: Floats = np.bincount(place_I, weights=one.weight_I).astype(np.float64)
-        self.groups: list[DocumentDifferences] = [
-            self._document_differences(value_SxI, place_I) for value_SxI in sides
-        ]
-        self.means = [
-            _weighted_means(value, one.weight_I) for value in (one.value_AxI, one.value_BxI)
-        ]
+        self.groups = [differences_by_document(value_SxI, one) for value_SxI in sides]
+        values = one.value_AxI, one.value_BxI
+        self.means = [value_SxI @ one.weight_I / one.weight_I.sum() for value_SxI in values]
         mean_I = (one.value_AxI.mean(axis=0) - one.value_BxI.mean(axis=0)) * one.weight_I
         self.sum_G = np.bincount(place_I, weights=mean_I)
         tell_G = np.round(self.sum_G / self.count_G, 12)
@@ -159,10 +164,6 @@ class _Task:
         """Share of the documents that tell one and the same difference, as none."""
         self.apart = self.document_G[tell_G != told[times.argmax()]]
         """The other documents."""
-
-    def _document_differences(self, value_SxI: Floats, place_I: Ints) -> DocumentDifferences:
-        sums = [np.bincount(place_I, weights=row * self.one.weight_I) for row in value_SxI]
-        return mean_difference.differences_of_sums(np.stack(sums), self.count_G, self.document_G)
 
     def effective(self) -> float:
         """How many documents of one size tell as much."""
@@ -188,10 +189,6 @@ class _Task:
         return size * float((share_G**2).sum()) * (2 * self.alike - 1)
 
 
-def _weighted_means(value_SxI: Floats, weight_I: Floats) -> Floats:
-    return value_SxI @ weight_I / weight_I.sum()
-
-
 class Judgement(NamedTuple):
     """Of a mean over tasks."""
 
@@ -207,18 +204,9 @@ def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes:
     p = mean_difference.p_value(found)
     if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
         # One run a side: what the exact test by document does not find, is not found.
-        p = max(
-            p,
-            sign_flip.exact_sign_flip_p(
-                np.rint(tasks[0].sum_G * _common_multiple_of_runs(tasks[0]))
-            ),
-        )
+        runs = math.lcm(len(tasks[0].one.value_AxI), len(tasks[0].one.value_BxI))
+        p = max(p, sign_flip.exact_sign_flip_p(np.rint(tasks[0].sum_G * runs)))
     return Judgement(found, p, _why_no_verdict(tasks, found))
-
-
-def _common_multiple_of_runs(task: _Task) -> int:
-    """What makes whole numbers of differences of means over runs."""
-    return math.lcm(len(task.one.value_AxI), len(task.one.value_BxI))
 
 
 def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
@@ -324,12 +312,7 @@ def detection_power(
 ) -> float:
     """Probability that the comparison finds a true difference, with its sign.
 
-    Args:
-        difference: The true one.
-        estimate: What was measured of the spread of seeds and items.
-        level: Of the test.
-        runs: So many times its runs.
-        items: So many times its items, of the same kind.
+    Asked is a test of this level with so many times the estimate's runs and items of the same kind.
     """
     assert estimate.of_items is not None
     of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
@@ -354,15 +337,11 @@ def detection_power(
 
 def smallest_detectable(estimate: Estimate, level: float = LEVEL) -> float:
     """The smallest true difference that the comparison finds with probability `POWER`."""
-    low, high = 0.0, mean_difference.half_width(estimate, level) or 0.0
-    while high and detection_power(high, estimate, level) < POWER:
-        low, high = high, 2 * high
-    while high - low > 1e-3 * high:
-        middle = (low + high) / 2
-        low, high = (
-            (middle, high) if detection_power(middle, estimate, level) < POWER else (low, middle)
-        )
-    return high
+    return smallest_found(
+        lambda difference: detection_power(difference, estimate, level) >= POWER,
+        mean_difference.half_width(estimate, level) or 0.0,
+        1e-3,
+    )
 
 
 def _runs_wanted(estimate: Estimate, level: float) -> float | None:

@@ -57,7 +57,7 @@ def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
 def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
     swarm, target = options.read_swarm_and_target(arguments, losses)
-    swarm, unread = swarm.drop_unread_domains()
+    swarm, unread = swarm.without_unread_domains()
     finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
         swarm = scaling.extrapolate(
@@ -148,7 +148,7 @@ def _test_predictions(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
-    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).drop_unread_domains()
+    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).without_unread_domains()
     scaling.refuse_several_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(

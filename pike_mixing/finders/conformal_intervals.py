@@ -63,15 +63,7 @@ def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK))
 
 
-def fold_of_each_run(folds: list[tuple[Ints, Ints]]) -> Ints:
-    """Which part each run is in [N], of `validation.make_folds`."""
-    block_N = np.empty(sum(len(part) for _, part in folds), dtype=np.int64)
-    for number, (_, part) in enumerate(folds):
-        block_N[part] = number
-    return block_N
-
-
-def calibrated_intervals(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
+def intervals_of_held_out_runs(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
     """The intervals of held-out runs; None where the mixtures are too few for this level."""
     scale = score_quantile(held_out.scores, held_out.mixtures, level)
     if not math.isfinite(scale):

@@ -138,11 +138,7 @@ def _minimise_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats
 
 
 def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
-    """The optimal weights and the residual of their KKT conditions.
-
-    Raises:
-        InputError: the solver did not reach the optimum.
-    """
+    """The optimal weights and the residual of their KKT conditions."""
     lower = SMALLEST if program.kl > 0 else 0.0
     # Brings values and slopes near 1 whatever the price.
     scale = 1 + program.kl

@@ -4,11 +4,12 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.finders.conformal_intervals import HeldOut, fold_of_each_run
+from pike_mixing.finders.conformal_intervals import HeldOut
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
@@ -23,19 +24,20 @@ def mixture_indices(weights_NxK: Floats) -> Ints:
     return first_M.argsort().argsort()[place_N.ravel()]  # NumPy 2.0 alone gives a column.
 
 
-def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, Ints]]:
+class Fold(NamedTuple):
+    """Indices of runs, ascending."""
+
+    rest: Ints
+    """Of those that a fit sees."""
+    part: Ints
+    """Of those that are held out."""
+
+
+def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[Fold]:
     """Splits the proxies' mixtures into parts of nearly equal number, in an order of the seed's.
 
-    All runs of a mixture are in one part: else a fit would have seen what is held out.
-
-    Args:
-        weights_NxK: Mixtures of the proxies.
-        count: Parts at most.
-        seed: Of the order.
-
-    Returns:
-        For each part the indices of the proxies outside it and inside it, in ascending order.
-        One mixture per part (leave one out) when there are no more mixtures than parts.
+    One mixture per part (leave one out) when there are no more mixtures than parts. All runs of a
+    mixture are in one part: else a fit would have seen what is held out.
     """
     mixture_N = mixture_indices(weights_NxK)
     M = mixture_N.max() + 1
@@ -43,7 +45,7 @@ def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[tuple[Ints, I
     part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count
     part_N = part_M[mixture_N]
     return [
-        (np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
+        Fold(np.flatnonzero(part_N != part), np.flatnonzero(part_N == part))
         for part in range(min(M, count))
     ]
 
@@ -81,14 +83,17 @@ def held_out_of_folds(
     predicted_N: Floats,
     actual_N: Floats,
     weights_NxK: Floats,
-    folds: list[tuple[Ints, Ints]],
+    folds: list[Fold],
     uncertainty_N: Floats | None = None,
 ) -> HeldOut:
     """The predictions of each part of `make_folds` by a fit of the others, for `intervals`."""
+    block_N = np.empty(len(actual_N), dtype=np.int64)
+    for number, fold in enumerate(folds):
+        block_N[fold.part] = number
     return HeldOut(
         predicted_N,
         actual_N,
-        fold_of_each_run(folds),
+        block_N,
         len(np.unique(weights_NxK, axis=0)),
         np.ones(len(actual_N)) if uncertainty_N is None else uncertainty_N,
     )

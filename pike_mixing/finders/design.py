@@ -25,7 +25,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.numerics.simplex import cap_weights
+from pike_mixing.numerics.simplex import capped_weights
 
 Kind = Literal["dirichlet", "d-optimal", "informative"]
 CANDIDATES = 2000
@@ -50,16 +50,12 @@ class MixtureDistribution:
     """Its parameters are concentration K prior: with equal parts, 1 draws evenly."""
 
     def mixtures(self, count: int, seed: int) -> Floats:
-        """Mixtures [count, K]; what is above a cap goes to the others in their proportions.
-
-        Raises:
-            InputError: the caps leave less than a whole mixture.
-        """
+        """Mixtures [count, K]; what is above a cap goes to the others in their proportions."""
         if self.cap_K.sum() < 1 - 1e-9:
             raise InputError(f"--cap: the caps sum to {self.cap_K.sum():.3g}: raise them")
         alpha_K = self.concentration * len(self.prior_K) * self.prior_K
         drawn = np.random.default_rng(seed).dirichlet(alpha_K, count)
-        return cap_weights(drawn, self.cap_K)
+        return capped_weights(drawn, self.cap_K)
 
 
 def propose_mixtures(
@@ -71,19 +67,9 @@ def propose_mixtures(
     *,
     seed: int = 0,
 ) -> Floats:
-    """The next mixtures [n, K].
+    """The next mixtures [count, K], beside those trained [N, K], which may be none.
 
-    Args:
-        kind: How they are chosen.
-        count: n.
-        distribution: Where candidates are drawn from.
-        trained_NxK: What is there already; no rows when nothing is.
-        optimum_SxK: Where the optimum may lie; needed by informative.
-        seed: Of the candidates.
-
-    Raises:
-        InputError: caps without room, an informative design without possible optima, or more
-            mixtures than candidates.
+    An informative design needs the mixtures [S, K] where the optimum may lie.
     """
     if kind == "dirichlet":
         return distribution.mixtures(count, seed)
@@ -117,13 +103,10 @@ def smallest_visible_loss_difference(
 ) -> float:
     """The smallest difference of loss between possible optima that a fit would see, nats per token.
 
+    With all mixtures that are or will be trained, and the standard deviation of a run's loss.
+
     It is 1.96 standard errors of a predicted difference from their mean, root mean square over
     them; with the same X, more noise or fewer runs make it larger.
-
-    Args:
-        optimum_SxK: Mixtures among which is to be decided.
-        trained_NxK: All mixtures that are or will be trained.
-        noise: Standard deviation of a run's loss around the fit, nats per token.
     """
     inverse_KxK = np.linalg.inv(_information_matrix(trained_NxK))
     apart_SxK = optimum_SxK - optimum_SxK.mean(axis=0)
@@ -139,7 +122,7 @@ def _move_towards_optima(
     goal_CxK = optimum_SxK[random.integers(0, len(optimum_SxK), C)]
     share_Cx1 = random.uniform(0.5, 1, (C, 1))
     moved_CxK = (1 - share_Cx1) * candidate_CxK + share_Cx1 * goal_CxK
-    return cap_weights(moved_CxK, cap_K)
+    return capped_weights(moved_CxK, cap_K)
 
 
 def _information_matrix(trained_NxK: Floats) -> Floats:

@@ -54,16 +54,9 @@ class Laws:
 
 
 def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> Laws:
-    """Fits each loss's law by itself, all of them at once.
+    """Each loss's law, fitted by itself: all of them at once, from several values of c.
 
-    Args:
-        weights_NxK: Mixtures that span the simplex: rank K.
-        loss_NxM: Positive losses, nats per token.
-        starts: From how many values of c the search starts.
-        huber: Errors beyond this many nats count linearly, below quadratically.
-
-    Raises:
-        InputError: a fit does not converge.
+    Mixtures must span the simplex, losses be positive. Errors beyond `huber` nats count linearly.
     """
     N, M = loss_NxM.shape
     # c and s run along one valley that is nearly flat, and a loss that the mixture does not move
@@ -156,11 +149,7 @@ class _LevenbergMarquardt:
     ) -> tuple[Floats, Floats]:
         """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
 
-        Args:
-            now_IxC: Coefficients.
-            rows_I: Which searches these are.
-            damping_I: Weight of the diagonal that is added.
-            sharp: Whether errors that count linearly have no curvature.
+        With `sharp`, errors that count linearly have no curvature.
         """
         error_IxN, e_IxN = self.errors(now_IxC, rows_I)
         push_IxN = error_IxN.clip(-self.huber, self.huber)

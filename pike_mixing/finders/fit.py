@@ -7,7 +7,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation
-from pike_mixing.finders.conformal_intervals import Intervals, calibrated_intervals
+from pike_mixing.finders.conformal_intervals import Intervals, intervals_of_held_out_runs
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
 
 APART = 2.0
@@ -111,7 +111,7 @@ def calibrate_intervals(
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
             return None
-    return None if result.held_out is None else calibrated_intervals(result.held_out)
+    return None if result.held_out is None else intervals_of_held_out_runs(result.held_out)
 
 
 def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:

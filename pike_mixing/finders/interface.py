@@ -77,11 +77,9 @@ class Swarm:
     def weights_and_losses(
         self, at_least: int = 1, because: str = "there is nothing to choose from"
     ) -> tuple[Floats, Floats]:
-        """Mixtures [N, K] and losses [N, M].
+        """Mixtures [N, K] and losses [N, M] of runs that all have finite ones.
 
-        Raises:
-            InputError: a run without a static mixture, or whose loss is no finite number. Or fewer
-                different mixtures than `at_least`; the message gives `because` as the reason.
+        Of fewer different mixtures than `at_least` the InputError gives `because` as the reason.
         """
         for run in self.runs:
             if run.weights_K is None:
@@ -103,7 +101,7 @@ class Swarm:
             )
         return weights_NxK, np.array([run.loss_K for run in self.runs], dtype=np.float64)
 
-    def drop_unread_domains(self) -> tuple["Swarm", tuple[str, ...]]:
+    def without_unread_domains(self) -> tuple["Swarm", tuple[str, ...]]:
         """The swarm without domains that no run reads, and those: nothing is known of them."""
         weights_NxK, _ = self.weights_and_losses()
         read_K = weights_NxK.any(axis=0)
@@ -149,11 +147,7 @@ class Swarm:
         return first if all(alike) and all(same) else None
 
     def require_final_inventory(self, setting: str) -> Inventory:
-        """`final_inventory`, of what cannot do without.
-
-        Raises:
-            InputError: it is not known; `setting` says who asks.
-        """
+        """`final_inventory`, for a setting that cannot do without it."""
         if (goal := self.final_inventory()) is None:
             raise InputError(
                 f"{setting}: how much text there is for the mixture is not known: give the table "
@@ -163,11 +157,7 @@ class Swarm:
         return goal
 
     def epoch_caps(self, epochs: float | None) -> Floats:
-        """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`.
-
-        Raises:
-            InputError: runs of phases, text that is not known, or too little for a mixture.
-        """
+        """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`."""
         if epochs is None:
             return np.full(len(self.domains), np.inf)
         if len(self.phases) > 1:

@@ -21,18 +21,13 @@ SIZES = ("parameters", "tokens")
 
 
 def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
-
-    Raises:
-        InputError: a text is not NAME=VALUE, or a name alone without a default; or one is there
-            twice.
-    """
+    """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text."""
     alone = [text for text in texts if "=" not in text and default is not None]
-    pairs = parse_texts([f"{text}=" if text in alone else text for text in texts], option)
+    pairs = parse_text_pairs([f"{text}=" if text in alone else text for text in texts], option)
     return {name: default if name in alone else _parse_value(text) for name, text in pairs.items()}
 
 
-def parse_texts(texts: Sequence[str], option: str) -> dict[str, str]:
+def parse_text_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
     """Parses NAME=VALUE texts; values stay texts."""
     result: dict[str, str] = {}
     for text in texts:
@@ -57,30 +52,28 @@ def _parse_value(text: str) -> Any:
 
 
 def parse_numbers(
-    texts: Sequence[str], option: str, names: Sequence[str] | None = None
+    texts: Sequence[str],
+    option: str,
+    names: Sequence[str] | None = None,
+    *,
+    default: float | None = None,
+    at_least: float = -math.inf,
 ) -> dict[str, float]:
-    """Parses values by name, as `parse_pairs` does.
-
-    Args:
-        texts: The option's arguments.
-        option: The option, for messages.
-        names: Known names, as of the domains; any name when absent.
-
-    Raises:
-        InputError: a name is not known, or its value is no finite number.
-    """
-    values = parse_pairs(texts, option)
+    """Parses finite numbers by name, of the known names where these are given."""
+    values = parse_pairs(texts, option, default)
     problems = [
         unknown_name_message(n, names, option)
         for n in values
         if names is not None and n not in names
     ]
+    bound = "" if at_least == -math.inf else f" of at least {at_least:g}"
     problems += [
-        f"{option}: {name}={value} is no finite number{_comma_hint(value, option, name)}"
+        f"{option}: {name}={value} is no finite number{bound}{_comma_hint(value, option, name)}"
         for name, value in values.items()
         if isinstance(value, bool)
         or not isinstance(value, (int, float))
-        or not math.isfinite(value)
+        or not at_least <= value < math.inf
+        or value == -math.inf
     ]
     refuse(problems)
     return values
@@ -101,20 +94,8 @@ def read_swarm_and_target(
 
     Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
     of the table.
-
-    Raises:
-        InputError: a weight is no number or negative, or what `table.read_swarm` refuses.
     """
-    weights = parse_pairs(losses, "--target", 1.0)
-    wrong = [
-        f"--target: {name}={value} is no finite number of at least 0"
-        f"{_comma_hint(value, '--target', name)}"
-        for name, value in weights.items()
-        if isinstance(value, bool)
-        or not isinstance(value, (int, float))
-        or not 0 <= value < math.inf
-    ]
-    refuse(wrong)
+    weights = parse_numbers(losses, "--target", default=1.0, at_least=0)
     swarm = swarm_of_options(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
@@ -124,15 +105,9 @@ def read_swarm_and_target(
 def finder_of_options(
     arguments: argparse.Namespace, target: Mapping[str, float], unread: Collection[str] = ()
 ) -> SwarmFinder:
-    """The finder that the options name, for this target.
+    """The finder that the options name, for this target, which reads tables of losses.
 
-    Args:
-        arguments: The options.
-        target: Weights of the losses.
-        unread: Domains of the table that no run reads: settings may name them, the fit does not.
-
-    Raises:
-        InputError: the finder is unknown, does not read tables, or its settings are invalid.
+    Settings may name domains that no run reads; the fit does not see these.
     """
     name = arguments.finder
     reads = registry.finder_class(name).reads if name in FINDERS else "losses"
@@ -153,22 +128,11 @@ def swarm_of_options(
     losses: Sequence[str] | None,
     option_names: tuple[str, str, str] = ("table", "metrics", "where"),
 ) -> Swarm:
-    """The runs of a table.
-
-    Args:
-        arguments: The options.
-        losses: Those to read; all of the table when absent.
-        option_names: Which options hold its path, its second file and the rows to read.
-
-    Raises:
-        InputError: a size of another name, or what `table.read_swarm` refuses.
-    """
+    """The runs of the table whose path, second file and rows these options hold."""
     path, metrics, chosen = (getattr(arguments, name) for name in option_names)
-    where = parse_texts(chosen, f"--{option_names[2]}".replace("_", "-"))
-    sizes = parse_texts(arguments.size_columns, "--size-columns")
-    refuse(
-        [unknown_name_message(name, SIZES, "--size-columns") for name in sizes if name not in SIZES]
-    )
+    where = parse_text_pairs(chosen, f"--{option_names[2]}".replace("_", "-"))
+    sizes = parse_text_pairs(arguments.size_columns, "--size-columns")
+    table.refuse_unknown_names(sizes, SIZES, "--size-columns")
     swarm = table.read_swarm(
         catalogue.find_table(path),
         losses,

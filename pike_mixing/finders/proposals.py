@@ -70,7 +70,7 @@ def _resampled_optima(
     A domain that no run reads has no weight in them, but a place in the design.
     """
     scaling.refuse_several_sizes(swarm)
-    read, unread = swarm.drop_unread_domains()
+    read, unread = swarm.without_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = np.zeros((result.fitted_resamples, len(swarm.domains)))
     place_J = [swarm.domains.index(domain) for domain in read.domains]

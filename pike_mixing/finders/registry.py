@@ -12,11 +12,7 @@ from pike_mixing.settings import parse_settings, unknown_name_message
 
 
 def finder_class(finder: str) -> type[Any]:
-    """The settings dataclass of a finder; its packages are imported when it finds.
-
-    Raises:
-        InputError: there is no such finder.
-    """
+    """The settings dataclass of a finder; its packages are imported when it finds."""
     if finder not in FINDERS:
         raise InputError(unknown_name_message(finder, FINDERS, "finder"))
     module, _, name = FINDERS[finder].partition(":")
@@ -24,16 +20,9 @@ def finder_class(finder: str) -> type[Any]:
 
 
 def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
-    """The finder of this name with its settings, ready to find.
+    """The finder of this name with plain JSON settings, ready to find.
 
-    Args:
-        finder: A name of `FINDERS`.
-        values: Plain JSON values by setting.
-        place: Where they were set, for messages.
-
-    Raises:
-        InputError: unknown finder, settings that do not fit it (all of them in one message), or a
-            package that it needs is not installed.
+    `place` says where they were set, for messages. A package that is missing is refused, too.
     """
     built = cast(Finder, parse_settings(finder_class(finder), values, place))
     if problem := unusable_finder_message(finder):

@@ -25,7 +25,7 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.simplex import cap_weights, effective_domains
+from pike_mixing.numerics.simplex import capped_weights, effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ class RegMix(CheckedSettings):
         """
         weights_NxK, target_N = self._mixtures_and_target_losses(swarm)
         trees = self.fit(swarm)
-        weights_K, averaged = trees.search_optimum()
+        weights_K, averaged = trees.optimum_and_mixtures_averaged()
         uniform_K = by_domain.equal_weights(len(swarm.domains))
         blocks = self._predict_held_out(weights_NxK, target_N)
         predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
@@ -231,20 +231,20 @@ class Trees:
 
     def optimum(self) -> Floats:
         """The mean of the drawn mixtures with the lowest predictions."""
-        return self.search_optimum()[0]
+        return self.optimum_and_mixtures_averaged()[0]
 
     def record(self) -> dict[str, Any]:
         """LightGBM's text of the trees."""
         return {"model": self.booster.model_to_string()}
 
-    def search_optimum(self) -> tuple[Floats, int]:
+    def optimum_and_mixtures_averaged(self) -> tuple[Floats, int]:
         """The optimum, and how many drawn mixtures it is the mean of."""
         finder = self.finder
         prior_K = by_domain.shares_in_order(finder.prior, self.domains, "prior")
         drawn_SxK = np.random.default_rng(finder.seed).dirichlet(
             finder.concentration * len(self.domains) * prior_K, finder.samples
         )
-        drawn_SxK = cap_weights(drawn_SxK, self.cap_K)
+        drawn_SxK = capped_weights(drawn_SxK, self.cap_K)
         score_S = self.losses(drawn_SxK)
         chosen_S = score_S <= np.partition(score_S, finder.kept - 1)[finder.kept - 1]
         return drawn_SxK[chosen_S].mean(axis=0), int(chosen_S.sum())

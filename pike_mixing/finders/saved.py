@@ -40,20 +40,10 @@ class SavedPredictor:
 def predictor_record(
     name: str, finder: SwarmFinder, swarm: Swarm, result: FinderResult
 ) -> dict[str, Any]:
-    """JSON values of what a finder has fitted.
-
-    Args:
-        name: The finder's, in `FINDERS`.
-        finder: It, with its settings.
-        swarm: What it was fitted to.
-        result: What it found.
-
-    Raises:
-        InputError: it fitted nothing.
-    """
+    """JSON values of what a finder of this name has fitted, if it predicts losses."""
     if result.predictor is None or "held_out_rmse" not in result.diagnostics:
         raise InputError(f"the finder {name!r} predicts no losses: there is nothing to save")
-    found = fit.calibrate_intervals(finder, swarm, result)
+    found, goal = fit.calibrate_intervals(finder, swarm, result), swarm.final_inventory()
     return {
         "format": FORMAT,
         "finder": name,
@@ -61,7 +51,7 @@ def predictor_record(
         "domains": list(swarm.domains),
         "losses": list(swarm.losses),
         "phases": list(swarm.phases),
-        "inventory": _inventory_record(swarm),
+        "inventory": goal and {"tokens": goal.tokens, "available": goal.available_K.tolist()},
         "measured": swarm.weights_and_losses()[0].tolist(),
         "optimum": dict(zip(swarm.domains, result.weights_K.tolist(), strict=True)),
         "held_out_rmse": result.diagnostics["held_out_rmse"],
@@ -71,19 +61,8 @@ def predictor_record(
     }
 
 
-def _inventory_record(swarm: Swarm) -> dict[str, Any] | None:
-    goal = swarm.final_inventory()
-    if goal is None:
-        return None
-    return {"tokens": goal.tokens, "available": goal.available_K.tolist()}
-
-
 def load_predictor(path: Path) -> SavedPredictor:
-    """The predictor of a file.
-
-    Raises:
-        InputError: it cannot be read, is no predictor that this version knows, or is not whole.
-    """
+    """The predictor of a file."""
     try:
         values = foreign_json.parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

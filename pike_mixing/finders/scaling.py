@@ -34,9 +34,6 @@ def extrapolate(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
     """One run for each mixture (and other size), with the losses of the laws at these sizes.
 
     Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
-
-    Raises:
-        InputError: a run's size is unknown, no mixture has three sizes, or SciPy is missing.
     """
     refuse_without_package("--at", "scipy")
     for axis in ("tokens", "parameters"):
@@ -46,12 +43,7 @@ def extrapolate(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
 
 
 def refuse_several_sizes(swarm: Swarm, option: str = "--where") -> None:
-    """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture.
-
-    Raises:
-        InputError: they differ in parameters or tokens by more than ALIKE; `option` is the option
-            that chooses rows.
-    """
+    """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture."""
     for axis in ("parameters", "tokens"):
         sizes = {size for run in swarm.runs if (size := getattr(run, axis))}
         if sizes and max(sizes) > min(sizes) * (1 + ALIKE):

@@ -25,7 +25,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.aioli import normalise_graph
+from pike_mixing.rules.aioli import normalised_graph
 
 SPREAD = 1e-3
 """Least singular value of a stage's mixtures: the noise of losses is multiplied by its inverse."""
@@ -50,10 +50,6 @@ def cut_into_stages(swarm: Swarm, count: int) -> Stages:
 
     Each row is named by its run: `tokens` says where that stood, `weights_K` what it was trained on
     since the row before, `loss_K` its losses there.
-
-    Raises:
-        InputError: a row does not say where it stands; or runs stand at different places, or at too
-            few.
     """
     if any(row.tokens is None for row in swarm.runs):
         raise InputError(
@@ -91,16 +87,7 @@ def cut_into_stages(swarm: Swarm, count: int) -> Stages:
 
 
 def find_schedule(stages: Stages, target: Mapping[str, float], eta: float = 1.0) -> Floats:
-    """Weights [S, K] of each stage by Aioli's formula.
-
-    Args:
-        stages: The runs.
-        target: Weights of the losses.
-        eta: Step of the logarithm of the weights, as Aioli's.
-
-    Raises:
-        InputError: the mixtures of a stage do not span the simplex.
-    """
+    """Weights [S, K] of each stage by Aioli's formula."""
     target_M = by_domain.shares_in_order(target, stages.losses, "target")
     parts = zip(stages.weights_SxNxK, stages.fall_SxNxM, strict=True)
     return np.array([_stage_weights(*part, target_M, eta) for part in parts])
@@ -113,5 +100,5 @@ def _stage_weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta:
             f"the runs' mixtures of a stage are averages of fewer than {K}, or nearly so: nothing "
             "tells their domains apart; add runs of other mixtures"
         )
-    graph_MxK = normalise_graph(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
+    graph_MxK = normalised_graph(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
     return softmax(eta * (len(target_M) * target_M) @ graph_MxK)

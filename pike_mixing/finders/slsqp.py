@@ -18,16 +18,9 @@ def minimise_over_simplex(
     steps: int = 1000,
     ftol: float = 1e-10,
 ) -> Any:
-    """SciPy's result for the lowest objective among weights that sum to 1.
+    """SciPy's result for the lowest objective among weights [K] within bounds that sum to 1.
 
-    Args:
-        objective: Of weights [K].
-        start_K: Where the search begins.
-        slope: Its gradient [K]; True where the objective gives both.
-        bounds: Lowest and highest weight of each domain.
-        constraints: Further constraints, as SciPy takes them.
-        steps: Iterations at most.
-        ftol: Change of the objective at which the search ends.
+    `slope` is the objective's gradient; True where the objective gives both.
     """
     from scipy import optimize
 

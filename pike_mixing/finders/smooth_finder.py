@@ -66,11 +66,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         """The model of a record."""
 
     def find(self, swarm: Swarm) -> FinderResult:
-        """The mixture of the lowest prediction.
-
-        Raises:
-            InputError: too few runs, runs of phases, or no inventory for a finder that needs it.
-        """
+        """The mixture of the lowest prediction."""
         surface = self.fit(swarm)
         (weights_NxK, loss_NxM), epochs_NxK = swarm.weights_and_losses(), swarm.epochs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
@@ -80,7 +76,8 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
                 weights_NxK[rest], _select_rows(epochs_NxK, rest), loss_NxM[rest]
             )
             held_out_NxM[part] = model.losses(weights_NxK[part], _select_rows(epochs_NxK, part))
-            uncertainty_N[part] = _relative_uncertainty(model, weights_NxK[part], surface.target_M)
+            of_rest = dataclasses.replace(surface, model=model)
+            uncertainty_N[part] = of_rest.relative_uncertainty(weights_NxK[part])
         predicted_N = held_out_NxM @ surface.target_M
         weights_K, uniform_K = surface.optimum(), swarm.uniform_weights()
         predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
@@ -136,12 +133,6 @@ def _select_rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
     return None if values_NxK is None else values_NxK[rows]
 
 
-def _relative_uncertainty(model: LossModel, weights_SxK: Floats, target_M: Floats) -> Floats:
-    """Mean of the losses' standard deviations [S], of a model that tells them; else 1."""
-    tell = getattr(model, "standard_deviations", None)
-    return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK) @ target_M)
-
-
 @dataclasses.dataclass(frozen=True)
 class Surface:
     """A model's loss of the target, and the search for its lowest point."""
@@ -160,8 +151,11 @@ class Surface:
         return self.model.losses(weights_SxK, epochs_SxK) @ self.target_M
 
     def relative_uncertainty(self, weights_SxK: Floats) -> Floats:
-        """How unsure the model is of each mixture [S], in any unit: that of `intervals`."""
-        return _relative_uncertainty(self.model, weights_SxK, self.target_M)
+        """How unsure the model is of each mixture [S]: 1 where it tells no standard deviations."""
+        tell = getattr(self.model, "standard_deviations", None)
+        if tell is None:
+            return np.ones(len(weights_SxK))
+        return np.asarray(tell(weights_SxK) @ self.target_M)
 
     def slope(self, weights_K: Floats) -> Floats:
         """Change of the prediction per weight of each domain."""

@@ -15,7 +15,7 @@ Shapes: K domains, M losses, N rows.
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,11 +39,7 @@ ROUNDING = 1e-9
 
 
 def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
-    """The columns of a pattern, by what stands in the place of its *.
-
-    Raises:
-        InputError: the pattern has not one *.
-    """
+    """The columns of a pattern, by what stands in the place of its *."""
     if pattern.count("*") != 1:
         raise InputError(f"{pattern!r} is no name with one * where domains or losses differ")
     before, after = pattern.split("*")
@@ -52,6 +48,11 @@ def matching_columns(columns: Iterable[str], pattern: str) -> dict[str, str]:
         for name in columns
         if name.startswith(before) and name.endswith(after) and len(name) > len(before + after)
     }
+
+
+def refuse_unknown_names(names: Iterable[str], known: Collection[str], place: str) -> None:
+    """Refuses names, in a setting or option, that are none of those that are known."""
+    refuse([unknown_name_message(name, known, place) for name in names if name not in known])
 
 
 def loss_names(losses: Iterable[str], pattern: str) -> list[str]:
@@ -102,13 +103,7 @@ def read_swarm(
     rows = _choose_rows(path, columns, where or {})
     domains = tuple(weights)
     names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
-    refuse(
-        [
-            unknown_name_message(name, known, f"{path}: target")
-            for name in names
-            if name not in known
-        ]
-    )
+    refuse_unknown_names(names, known, f"{path}: target")
     if skip_unmeasured:
         rows = [
             n for n in rows if all(_is_finite_number(columns[known[name]][n]) for name in names)
@@ -118,8 +113,7 @@ def read_swarm(
     weights_NxK = _phase_exposures(path, domains, weights_NxK, rows, phases)
     values = _read_sizes(path, columns, rows, sizes or {})
     values |= _read_available_tokens(path, columns, rows, domains, len(phases))
-    if run is not None and run not in columns:
-        raise InputError(unknown_name_message(run, columns, f"{path}: run"))
+    refuse_unknown_names([run] if run else [], columns, f"{path}: run")
     runs = [
         Proxy(
             f"row {row + 1:05}" if run is None else str(columns[run][row]),
@@ -147,13 +141,7 @@ def _locate_columns(
 
 
 def pair_pattern(columns: Columns, asked_pattern: str | None, usual_pattern: str) -> str:
-    """How the columns of weights or losses are named in a file of a pair.
-
-    Args:
-        columns: Of the file.
-        asked_pattern: The pattern that was asked for.
-        usual_pattern: The one of a single table.
-    """
+    """How a file of a pair names weights or losses: as asked, as usual, or by any name."""
     return asked_pattern or (usual_pattern if matching_columns(columns, usual_pattern) else "*")
 
 
@@ -164,13 +152,7 @@ def _read_sizes(
 
     A column of one of these names that holds one text, or nothing, tells no size.
     """
-    refuse(
-        [
-            unknown_name_message(n, columns, f"{path}: sizes")
-            for n in column_names.values()
-            if n not in columns
-        ]
-    )
+    refuse_unknown_names(column_names.values(), columns, f"{path}: sizes")
     places = dict(column_names)
     for name in ("parameters", "tokens"):
         if name in column_names or name not in columns:
@@ -213,13 +195,7 @@ def _read_available_tokens(
 
 def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
-    refuse(
-        [
-            unknown_name_message(name, columns, f"{path}: where")
-            for name in where
-            if name not in columns
-        ]
-    )
+    refuse_unknown_names(where, columns, f"{path}: where")
     rows = range(len(next(iter(columns.values()))))
     result = [
         n for n in rows if all(_matches_condition(columns[name][n], v) for name, v in where.items())

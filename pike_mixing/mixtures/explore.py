@@ -17,7 +17,7 @@ from pike_mixing.finders import exposure_law, gaussian_process, options, saved, 
 from pike_mixing.finders.convex_program import ConvexProgram
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
-from pike_mixing.mixtures.formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
+from pike_mixing.mixtures.trainer_formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
 
 TEMPLATE = Path(__file__).with_name("explorer.html")
 LARGEST = 1_000_000
@@ -67,11 +67,8 @@ def render_page(
 ) -> str:
     """The HTML of a saved predictor.
 
-    Args:
-        path: The predictor's file.
-        inventory: Tokens that there are of each domain.
-        budget: Tokens of the run.
-        epochs: Above which a domain is marked.
+    The page begins with these tokens of each domain, these tokens of the run, and marks a domain
+    above so many epochs.
 
     Raises:
         InputError: it is no predictor, predicts by no formula or of several phases, or its page

@@ -22,7 +22,7 @@ from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import commands, options, saved
-from pike_mixing.mixtures.formats import (
+from pike_mixing.mixtures.trainer_formats import (
     FORMATS,
     TEXT_FILE,
     DomainSource,
@@ -149,7 +149,8 @@ def export_from_options(arguments: argparse.Namespace) -> str:
         remarks.append(f"next: {form.next_step}")
     sys.stderr.write("\n  ".join(remarks) + "\n")
     if arguments.out is not None:
-        return _write_files(files, arguments.out)
+        _write_files(files, arguments.out)
+        return "\n".join(str(arguments.out / name) for name in files)
     if len(files) == 1:
         return next(iter(files.values())).rstrip("\n")
     return "\n".join(f"==> {name} <==\n{text}" for name, text in files.items()).rstrip("\n")
@@ -215,11 +216,9 @@ def export(
             parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(
-        _export_problems(form, plan, paths, steps, rows, epochs)
-        or _path_problems(form, plan, paths)
-    )
+    refuse(_number_problems(form, steps, rows, epochs, is_staged=staged))
     stages = plan.stages(paths, steps or 0, rows or 0, fields)
+    refuse(_empty_stage_problems(form, stages, steps, rows) or _path_problems(form, plan, paths))
     if fields and not form.has_fields:
         raise InputError(f"--field: {form.trainer} is told elsewhere which field holds the text")
     repetition = f"{float(epochs or 1):.12g}"
@@ -231,19 +230,21 @@ def export(
             f"the cap of {epochs:g} epochs is not written: it has no such setting; `delivered` "
             "counts what was read"
         )
+    files = {}
     if not staged:
-        return {
-            n: render_file(parts, stages, repetition) for n, parts in form.files.items()
-        }, remarks
+        for name, parts in form.files.items():
+            files[name] = render_file(parts, stages, repetition)
+        return files, remarks
     if form.staged is not None:
         # Sources are those that any stage reads.
         every = {s.name: s for stage in reversed(stages) for s in stage.sources}
-        whole = Stage(0, tuple(every[d] for d in plan.domains if d in every))
-        files = {n: _render_with_stages(parts, whole, stages) for n, parts in form.staged.items()}
+        whole = [Stage(0, tuple(every[d] for d in plan.domains if d in every))]
+        for name, parts in form.staged.items():
+            by_part = [(part, stages if isinstance(part, EachStage) else whole) for part in parts]
+            files[name] = "".join(render_file([part], of) for part, of in by_part)
         return files, remarks
     assert steps is not None
     ends = [*(stage.start for stage in stages[1:]), steps]
-    files = {}
     remarks.append(
         "it knows no schedule: one configuration for each stage; a loader that begins anew reads "
         "the same rows again, so give later stages other files, or count both as epochs"
@@ -259,65 +260,48 @@ def export(
     return files, remarks
 
 
-def _render_with_stages(parts: Sequence[Any], whole: Stage, stages: Sequence[Stage]) -> str:
-    return "".join(
-        render_file([part], stages if isinstance(part, EachStage) else [whole]) for part in parts
-    )
-
-
-def _export_problems(
-    trainer_format: TrainerFormat,
-    plan: Plan,
-    paths: Mapping[str, str],
-    steps: int | None,
-    rows: int | None,
-    epochs: float | None,
-) -> list[str]:
-    """Why the trainer cannot be told."""
-    problems = []
-    for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epochs)):
-        if number is not None and not 1 <= number <= MOST:
-            problems.append(f"{name}: {number:g} must be at least 1 and at most {MOST:g}")
-    if len(plan.starts) > 1 and steps is None:
+def _number_problems(
+    form: TrainerFormat, steps: int | None, rows: int | None, epochs: float | None, *,
+    is_staged: bool,
+) -> list[str]:  # fmt: skip
+    """Numbers that are beyond bounds, or that the trainer or a schedule needs."""
+    problems = [
+        f"{name}: {number:g} must be at least 1 and at most {MOST:g}"
+        for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epochs))
+        if number is not None and not 1 <= number <= MOST
+    ]
+    if is_staged and steps is None:
         problems.append("--steps: give those of the run: stages are told in steps")
-    if trainer_format.needs_rows and rows is None:
+    if form.needs_rows and rows is None:
         problems.append(
-            f"--rows: {trainer_format.trainer} has no weights, so its shares are numbers of rows: "
-            "give the rows of the run"
+            f"--rows: {form.trainer} has no weights, so its shares are numbers of rows: give the "
+            "rows of the run"
         )
-    if problems:
-        return problems
-    return _empty_stage_problems(
-        trainer_format, plan.stages(paths, steps or 0, rows or 0), steps, rows
-    )
+    return problems
 
 
-def _path_problems(
-    trainer_format: TrainerFormat, plan: Plan, paths: Mapping[str, str]
-) -> list[str]:
+def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) -> list[str]:
     """Paths that are missing, or that the trainer does not read or takes for something else."""
     problems = []
     for domain in plan.read_domains:
         if not paths.get(domain):
             problems.append(f"--path: domain {domain!r} has none: give {domain}=/its/data")
-        elif trainer_format.reads is not None and (
-            ending := _unreadable_ending(paths[domain], trainer_format.reads)
-        ):
+        elif form.reads is not None and (ending := _unreadable_ending(paths[domain], form.reads)):
             problems.append(
-                f"--path: {domain}={paths[domain]}: {trainer_format.trainer} reads no .{ending}: "
-                f"give {trainer_format.wants}"
+                f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: "
+                f"give {form.wants}"
             )
-        elif trainer_format.has_fields and _is_text_folder(Path(paths[domain])):
+        elif form.has_fields and _is_text_folder(Path(paths[domain])):
             # `load_dataset` would make a document of each line.
             problems.append(
                 f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
                 f"'{domain}={paths[domain].rstrip('/')}/*.txt'"
             )
-        texts = [paths.get(domain, ""), *([domain] if trainer_format.writes_names else [])]
-        marks = sorted({repr(c) for text in texts for c in text if c in trainer_format.forbidden})
+        texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
+        marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
             problems.append(
-                f"{domain!r}: {trainer_format.trainer} takes {' and '.join(marks)} in a path or "
+                f"{domain!r}: {form.trainer} takes {' and '.join(marks)} in a path or "
                 "name for something else: rename it, or link to it by another path"
             )
     return problems
@@ -326,10 +310,9 @@ def _path_problems(
 def _unreadable_ending(path: str, reads: str) -> str | None:
     """The ending of a text file, or of any file that is there, that a trainer does not read."""
     found = re.search(TEXT_FILE, path, re.IGNORECASE)
-    ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else None
-    if ending is None or Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE):
-        return None
-    return ending
+    ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else ""
+    is_read = Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE)
+    return None if is_read or not ending else ending
 
 
 def _is_text_folder(path: Path) -> bool:
@@ -341,7 +324,7 @@ def _is_text_folder(path: Path) -> bool:
 
 
 def _empty_stage_problems(
-    trainer_format: TrainerFormat, stages: Sequence[Stage], steps: int | None, rows: int | None
+    form: TrainerFormat, stages: Sequence[Stage], steps: int | None, rows: int | None
 ) -> list[str]:
     """Stages without a step, domains without a row."""
     problems = []
@@ -351,7 +334,7 @@ def _empty_stage_problems(
             f"--steps: of {steps} steps a stage has none (they begin at {starts}): give more "
             "steps, or leave the stage out"
         )
-    if trainer_format.needs_rows and (
+    if form.needs_rows and (
         none := [s.name for stage in stages for s in stage.sources if not s.rows]
     ):
         problems.append(f"--rows: of {rows} rows {none[0]!r} gets none: give more rows")
@@ -505,7 +488,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
 
 def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
     """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
-    values = {k: str(v) for k, v in options.parse_texts(texts, option).items()}
+    values = {k: str(v) for k, v in options.parse_text_pairs(texts, option).items()}
     pattern = values.pop("*", None)
     refuse([unknown_name_message(name, domains, option) for name in values if name not in domains])
     for name, value in values.items():
@@ -517,11 +500,10 @@ def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) ->
     return {name: pattern.replace("*", name) for name in domains} | values
 
 
-def _write_files(files: Mapping[str, str], folder: Path) -> str:
+def _write_files(files: Mapping[str, str], folder: Path) -> None:
     try:
         for name, text in files.items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None
-    return "\n".join(str(folder / name) for name in files)

@@ -17,7 +17,6 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse_without_package
 from pike_mixing.finders import prediction_scores, registry, saved, table
-from pike_mixing.finders.interface import Swarm, SwarmFinder
 from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
@@ -60,6 +59,8 @@ class Trial:
     predicted_2xN: Floats
     measured_2xN: Floats
     scores: tuple[dict[str, Any], ...]
+    chosen_K: Floats
+    """Mixture of the model of 1B whose mean loss is predicted to be the lowest."""
     optimum_K: Floats
     """The mixture of lowest predicted mean loss, held near equal shares."""
     predicted_gain: float
@@ -71,8 +72,7 @@ class Trial:
 def run_trial(seed: int = 0) -> Trial:
     """Fits the law to the runs of 1M, and judges it on those of 1B.
 
-    Args:
-        seed: Of the draws behind the intervals.
+    Intervals are drawn by the seed.
 
     Raises:
         InputError: scipy is not installed.
@@ -87,12 +87,10 @@ def run_trial(seed: int = 0) -> Trial:
     result = finder.find(proxies)
     weights_NxK, loss_NxM = models.weights_and_losses()
     targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)
-    predicted_2xN = np.stack(
-        [
-            _predict_target(finder, proxies, result.predictor.record(), t, weights_NxK)
-            for t in targets
-        ]
-    )
+    # Each loss has a law of its own, which no target changes.
+    record = result.predictor.record()
+    aimed = [dataclasses.replace(finder, target=t).restore(proxies, record) for t in targets]
+    predicted_2xN = np.stack([predictor.losses(weights_NxK) for predictor in aimed])
     measured_2xN = np.stack([loss_NxM @ models.target_weights(t) for t in targets])
     pairs = zip(predicted_2xN, measured_2xN, strict=True)
     diagnostics = result.diagnostics
@@ -103,18 +101,11 @@ def run_trial(seed: int = 0) -> Trial:
         predicted_2xN=predicted_2xN,
         measured_2xN=measured_2xN,
         scores=tuple(prediction_scores.score_predictions(*pair, seed=seed) for pair in pairs),
+        chosen_K=weights_NxK[predicted_2xN[1].argmin()],
         optimum_K=result.weights_K,
         predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],
         record=saved.predictor_record(FINDER, finder, proxies, result),
     )
-
-
-def _predict_target(
-    finder: SwarmFinder, swarm: Swarm, record: dict[str, Any], target: Any, weights_NxK: Floats
-) -> Floats:
-    """Predictions of one target: each loss has a law of its own, which no target changes."""
-    aimed: Any = dataclasses.replace(finder, target=target)  # type: ignore[type-var]
-    return np.asarray(aimed.restore(swarm, record).losses(weights_NxK))
 
 
 def run_and_describe_trial(arguments: argparse.Namespace) -> str:
@@ -127,20 +118,16 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
         raise InputError("--seed: must not be negative")
     found = run_trial(arguments.seed)
     written = _write_law_and_page(found, arguments.out)
-    if arguments.format == "json":
-        return json.dumps(_trial_values(found), indent=2, allow_nan=False)
-    return "\n".join([*_trial_lines(found), *written])
-
-
-def _trial_values(trial: Trial) -> dict[str, Any]:
-    chosen_K = trial.weights_NxK[trial.predicted_2xN[1].argmin()]
-    return {
-        "proxies": trial.proxies,
-        "targets": dict(zip(TARGETS, trial.scores, strict=True)),
-        "mixture": dict(zip(trial.domains, trial.optimum_K.tolist(), strict=True)),
-        "predicted_gain": trial.predicted_gain,
-        "chosen_of_measured": dict(zip(trial.domains, chosen_K.tolist(), strict=True)),
+    if arguments.format == "text":
+        return "\n".join([*_trial_lines(found), *written])
+    values = {
+        "proxies": found.proxies,
+        "targets": dict(zip(TARGETS, found.scores, strict=True)),
+        "mixture": dict(zip(found.domains, found.optimum_K.tolist(), strict=True)),
+        "predicted_gain": found.predicted_gain,
+        "chosen_of_measured": dict(zip(found.domains, found.chosen_K.tolist(), strict=True)),
     }
+    return json.dumps(values, indent=2, allow_nan=False)
 
 
 def _trial_lines(trial: Trial) -> list[str]:
@@ -154,8 +141,11 @@ def _trial_lines(trial: Trial) -> list[str]:
         f"{'target':<44}{''.join(names)}",
     ]
     for key, words, digits in MEASURES:
-        cells = [_interval_text(one[key], digits) for one in trial.scores]
-        lines.append(f"{words:<44}" + "".join(f"{cell:>24}" for cell in cells))
+        line = f"{words:<44}"
+        for one in trial.scores:
+            value, low, high = (f"{one[key][n]:.{digits}f}" for n in ("value", "low", "high"))
+            line += f"{value} ({low} to {high})".rjust(24)
+        lines.append(line)
     slope = trial.scores[1]["slope"]
     worth = [trial.predicted_gain * slope[name] for name in ("value", "low", "high")]
     return [
@@ -175,14 +165,8 @@ def _trial_lines(trial: Trial) -> list[str]:
     ]
 
 
-def _interval_text(value: dict[str, float], digits: int) -> str:
-    numbers = [f"{value[name]:.{digits}f}" for name in ("value", "low", "high")]
-    return f"{numbers[0]} ({numbers[1]} to {numbers[2]})"
-
-
 def _mixture_lines(trial: Trial) -> list[str]:
-    chosen_K = trial.weights_NxK[trial.predicted_2xN[1].argmin()]
-    width = max(map(len, trial.domains))
+    chosen_K, width = trial.chosen_K, max(map(len, trial.domains))
     lines = [f"{'domain':<{width}}   law   of the 64"]
     order_K = np.argsort(-trial.optimum_K, kind="stable").tolist()
     return lines + [

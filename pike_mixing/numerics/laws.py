@@ -30,11 +30,6 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     The n-th row of a domain has the weight n^3 in its early loss, n^7 in its late one. Half of the
     squared difference of two rows is their variance, and more where the loss falls; that of batches
     of b and c rows is divided by (1/b + 1/c) / 2, and its mean is weighed by n.
-
-    Args:
-        state: The state before.
-        loss_K: Mean losses of the batch's rows, nats per token.
-        count_K: Those rows.
     """
     seen_K = np.isfinite(loss_K) & (count_K > 0)
     loss_P, count_P = loss_K[seen_K], count_K[seen_K]
@@ -118,15 +113,9 @@ def reducible_losses(law_Kx3: Floats, rows: float) -> Floats:
 
 
 def fit_laws(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
-    """The law of each domain.
+    """The law of each domain, Kx3: a, c and alpha.
 
-    Args:
-        rows_T: n, the same for all domains.
-        loss_TxK: Positive losses in nats, smoothed.
-        min_log_irreducible: Bound from below on c.
-
-    Returns:
-        law_Kx3: a, c and alpha of each domain.
+    Losses are smoothed, in nats; `min_log_irreducible` bounds c from below.
     """
     # A cubic can dip below a loss that is nearly 0.
     x_T, y_KxT = np.log(rows_T), np.log(loss_TxK.clip(min=1e-9)).T
@@ -179,12 +168,7 @@ def law_objective_and_derivatives(
 ) -> tuple[Floats, Floats, Floats]:
     """Objective_KxS, gradient_KxSx3, and a positive Hessian_KxSx3x3 that bounds its curvature.
 
-    Args:
-        law_KxSx3: a, c and alpha of S laws for each domain.
-        x_T: log n of the points.
-        y_KxT: Log losses (nats) there.
-        low_3: Bounds from below.
-        high_3: Bounds from above.
+    Of S laws (a, c, alpha) for each domain, at points x = log n with log losses y.
     """
     a, c, alpha = np.moveaxis(law_KxSx3[..., None], 2, 0)
     power = a - alpha * x_T

@@ -19,13 +19,9 @@ from pike_mixing.arrays import Floats
 def variance_of_rows(
     weighted_squares: Any, squared_norm: Any, rows: Any, degrees_of_freedom: Any
 ) -> Any:
-    """sigma^2 of one row's gradient; numbers, arrays or tensors alike.
+    """sigma^2 of one row's gradient, from sum_i s_i |g_i|^2, |g|^2, R, and n - 1 or NaN.
 
-    Args:
-        weighted_squares: sum_i s_i |g_i|^2 over the micro-batches.
-        squared_norm: |g|^2 of the mean gradient of the rows.
-        rows: Rows R.
-        degrees_of_freedom: n - 1, or NaN where n is 1.
+    Numbers, arrays or tensors alike.
     """
     return (weighted_squares - rows * squared_norm) / degrees_of_freedom
 

@@ -44,13 +44,7 @@ class LowestPoint:
 
 @np.errstate(divide="ignore", invalid="ignore")
 def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
-    """The weights that minimise b . w + c |g_w|.
-
-    Args:
-        linear_P: b.
-        c: Weight of the length; positive.
-        gram_PxP: Inner products of the gradients; positive semidefinite, no zero on the diagonal.
-    """
+    """The weights that minimise b . w + c |g_w|, c > 0; no gradient may be zero."""
     P = len(linear_P)
     norm_P = np.sqrt(gram_PxP.diagonal())
     size_P = np.abs(linear_P) + c * norm_P
@@ -126,12 +120,10 @@ def logsumexp(x_K: Floats) -> float:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def cap_weights(weights_SxK: Floats, cap_K: Floats) -> Floats:
+def capped_weights(weights_SxK: Floats, cap_K: Floats) -> Floats:
     """Each mixture with no weight above its cap: w = min(cap, factor w), with one factor for all.
 
-    Args:
-        weights_SxK: Mixtures, each summing to 1.
-        cap_K: Largest weights; infinite without one. They sum to 1 at least.
+    Caps, infinite where there is none, sum to 1 at least.
     """
     weights_SxK, full_SxK = weights_SxK.copy(), np.zeros(weights_SxK.shape, dtype=bool)
     while (over_S := (weights_SxK > cap_K + 1e-12).any(axis=1)).any():

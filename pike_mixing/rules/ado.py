@@ -104,11 +104,6 @@ class ADO(Method):
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
-
-        Args:
-            state: With the laws [K, 3].
-            rows: n, rows of all domains so far.
-            t: 0-based step.
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
         slope_K = alpha_K * laws.reducible_losses(state["law_Kx3"], rows) / rows
@@ -122,13 +117,7 @@ class ADO(Method):
         }
 
     def with_losses(self, state: State, loss_K: Floats, step: int) -> State:
-        """The state with a step's losses; a domain without rows repeats its last loss.
-
-        Args:
-            state: The state before.
-            loss_K: Nats per token; NaN without rows.
-            step: 0-based step.
-        """
+        """The state with a step's losses; a domain without rows repeats its last loss."""
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
         recent_WxK = np.concatenate([recent_WxK, fill_gaps_by_last_or_mean(loss_K, last_K)[None]])[
@@ -139,21 +128,19 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.extend_history(state, step, begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.extended_history(state, step, begin, self.window // 2 + 1)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def extend_history(self, state: State, step: int, begin: int, end: int) -> tuple[Ints, Floats]:
+    def extended_history(
+        self, state: State, step: int, begin: int, end: int
+    ) -> tuple[Ints, Floats]:
         """The history of steps and smoothed losses, with those places that are points of a fit.
 
-        Args:
-            state: With that history, its stride, and the last W losses [W, K].
-            step: 0-based step of the last of them.
-            begin: First place in the window.
-            end: The place behind the last one.
+        Places begin to end are those of the last window, which ends with the step.
         """
         place = np.arange(begin, end)
         step_P = step - self.window + 1 + place
@@ -168,15 +155,10 @@ class ADO(Method):
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.
-
-        Args:
-            state: With history and window.
-            step: 0-based step.
-            b: Rows of a batch.
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.extend_history(state, step, self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.extended_history(state, step, self.window // 2 + 1, self.window)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

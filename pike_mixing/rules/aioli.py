@@ -55,11 +55,7 @@ class Aioli(Method):
         return Needs(validation=ValidationNeed(0, self.slot, self.rows))
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
-        """Equal weights, no A, and keys for the random order of the slots.
-
-        Raises:
-            InputError: a round is too short for its slots, or `lean` leans to no domain.
-        """
+        """Equal weights, no A, and keys for the random order of the slots."""
         K, steps = len(domains), self.sweeps * len(domains) * self.slot
         if steps >= self.every:
             raise InputError(
@@ -107,7 +103,7 @@ class Aioli(Method):
     def with_updated_weights(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
-        graph_KxK = normalise_graph(
+        graph_KxK = normalised_graph(
             np.linalg.solve(leaning_mixtures(K, self.lean), state["fall_KxK"].T).T
         )
         if not graph_KxK.any():
@@ -130,7 +126,7 @@ class Aioli(Method):
         return sorted(range(len(key_K)), key=draw_key)[place % len(key_K)]
 
 
-def normalise_graph(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
+def normalised_graph(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
     """A without negative entries, of sum 1; 0 where no domain helps more than another."""
     result_KxK = graph_KxK.astype(np.float64) - min(graph_KxK.min(), 0)
     return result_KxK / result_KxK.sum() if result_KxK.any() else result_KxK

@@ -12,7 +12,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
 from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import Surgeon, gramian_of_present
+from pike_mixing.rules.surgery import Surgeon, gramian_and_present_domains
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class DoGE(Surgeon):
         """
         if signals.gram_KxK is None:
             return state
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         if not len(present_P):
             return state
         scale_P = self.clip_factors(gram_PxP)

@@ -87,16 +87,7 @@ class FAMO(Mix):
         return state | {n: np.where(present_K, new, state[n]) for n, new in moved.items()}
 
     def losses_above_bounds(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
-        """D_k = L_k - m_k + 1e-8; NaN for a domain without rows.
-
-        Args:
-            state: With the bounds m [K], nats.
-            loss_K: Nats per token; NaN without rows.
-            signals: Of the step, for the message.
-
-        Raises:
-            InputError: a loss lies below its bound; its logarithm would be NaN for ever.
-        """
+        """D_k = L_k - m_k + 1e-8, NaN for a domain without rows; refuses a loss below its bound."""
         bound_K = state["bound_K"]
         problems = [
             f"lower_bounds: {bound_K[k]:g} of the run's domain {k + 1} is above its loss "

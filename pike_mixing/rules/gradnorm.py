@@ -10,7 +10,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
 from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import Surgeon, gramian_of_present
+from pike_mixing.rules.surgery import Surgeon, gramian_and_present_domains
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,15 +54,12 @@ class GradNorm(Surgeon):
 
         G_k = w_k |g_k| with w = P softmax(theta) over the P domains with a gradient;
         r_k = (L_k / L_k(first)) / mean. A domain absent then refers to its first loss after.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or a loss is not positive.
         """
         if signals.gram_KxK is None or signals.loss_K is None or signals.step < self.first:
             return state
         initial_K = state["initial_loss_K"]
         initial_K = np.where(np.isnan(initial_K), signals.loss_K, initial_K)
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         if (signals.loss_K[present_P] <= 0).any():
             raise InputError(
                 f"step {signals.step}: gradnorm divides by the domains' losses "

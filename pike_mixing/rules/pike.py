@@ -3,7 +3,7 @@
 import dataclasses
 import math
 import sys
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -108,7 +108,7 @@ class PiKE(Method):
         if signals.statistics is None:
             return state
         exponent_K = self.log_weight_changes(signals.statistics, signals.batch_rows)
-        log_weights_K = update_log_weights(state["log_weights_K"], exponent_K, self.min_weight)
+        log_weights_K = updated_log_weights(state["log_weights_K"], exponent_K, self.min_weight)
         return {"log_weights_K": log_weights_K}
 
     def log_weight_changes(self, statistics: Statistics, b: int) -> Floats:
@@ -120,16 +120,12 @@ class PiKE(Method):
         return self.zeta1 * squared_norm_K - self.zeta2 / (2 * b) * statistics.variance_K
 
 
-def update_log_weights(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Floats:
+def updated_log_weights(log_weights_K: Floats, exponent_K: Floats, min_weight: float) -> Floats:
     """Lines 6-7: log w <- log w + exponent, normalised; then the floor.
 
     A domain whose exponent is no finite number was not measured and keeps its weight, hence its
-    odds against the others' mean; the others share the rest as if they were all.
-
-    Args:
-        log_weights_K: Log w.
-        exponent_K: What is added; not finite where nothing was measured.
-        min_weight: Floor of each weight; at most 1/K counts.
+    odds against the others' mean; the others share the rest as if they were all. Of a floor, 1/K
+    counts at most.
     """
     known_K = np.isfinite(exponent_K)
     if not known_K.all():
@@ -139,7 +135,7 @@ def update_log_weights(log_weights_K: Floats, exponent_K: Floats, min_weight: fl
             return log_weights_K
         # A rest that underflows is all floor.
         floor = min_weight / max(math.exp(log_rest), sys.float_info.min)
-        log_part_P = update_log_weights(log_known_P, exponent_K[known_K], floor)
+        log_part_P = updated_log_weights(log_known_P, exponent_K[known_K], floor)
         log_weights_K = log_weights_K.copy()
         log_weights_K[known_K] = log_rest + log_part_P
         return log_weights_K
@@ -285,24 +281,33 @@ class ConceptualPiKE(Method):
         """
         if signals.statistics is None:
             return state
-        lam_K, kap_K = self.descent_bound(signals.statistics, signals.batch_rows)
+        lam_K, kap_K = self.descent_bound_of_statistics(signals.statistics, signals.batch_rows)
         weights_K, known_K = state["weights_K"].copy(), np.isfinite(lam_K + kap_K)
         if known_K.any():
             rest = weights_K[known_K].sum()
             weights_K[known_K] = rest * descent_bound_minimiser(lam_K[known_K], kap_K[known_K])
         return {"weights_K": weights_K}
 
-    def descent_bound(self, statistics: Statistics, b: int) -> tuple[Floats, Floats]:
+    def descent_bound_of_statistics(self, statistics: Statistics, b: int) -> "DescentBound":
         """Line 5, with the settings' constants and estimate of the norm."""
         squared_norm_K = statistics.squared_norm_K
         if self.norm == "unbiased":
             squared_norm_K = statistics.squared_norm_unbiased_K.clip(min=0)
         # A square of NumPy's is infinite where that of a float raises an OverflowError.
         constants = (self.L, np.float64(self.eta), self.beta, self.gamma)
-        return descent_bound_terms(squared_norm_K, statistics.variance_K, b, *constants)
+        return descent_bound_of_moments(squared_norm_K, statistics.variance_K, b, *constants)
 
 
-def descent_bound_terms(
+class DescentBound(NamedTuple):
+    """The bound on the next loss, as a function of the weights w: w . lam + w^2 . kap / 2."""
+
+    lam_K: Floats
+    """Cost of the first of each domain's weight."""
+    kap_K: Floats
+    """By how much it grows with the weight."""
+
+
+def descent_bound_of_moments(
     squared_norm_K: Floats,
     variance_K: Floats,
     b: int,
@@ -310,21 +315,15 @@ def descent_bound_terms(
     eta: float,
     beta: float,
     gamma: float,
-) -> tuple[Floats, Floats]:
+) -> "DescentBound":
     """lambda_k = -eta beta |g|^2 + L eta^2 sigma_k^2 / (2b) and kappa_k, of any beta.
 
-    Args:
-        squared_norm_K: |g_k|^2.
-        variance_K: sigma_k^2, in the same unit.
-        b: Rows of a batch.
-        L: Smoothness of the losses.
-        eta: Step length of SGD.
-        beta: Share of |g_k|^2 by which a row lowers the loss.
-        gamma: Bound of the squared update over the squared gradients.
+    L is the smoothness of the losses, eta the step length of SGD on b rows; beta the share of
+    |g_k|^2 by which a row lowers the loss, gamma bounds the squared update over |g_k|^2.
     """
     noise_K = L * eta**2 / (2 * b) * variance_K
     lam_K = noise_K - eta * beta * squared_norm_K
-    return lam_K, L * eta**2 * gamma * squared_norm_K
+    return DescentBound(lam_K, L * eta**2 * gamma * squared_norm_K)
 
 
 @np.errstate(divide="ignore", invalid="ignore", over="ignore")

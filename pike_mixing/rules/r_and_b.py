@@ -11,7 +11,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
 from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.surgery import gramian_of_present
+from pike_mixing.rules.surgery import gramian_and_present_domains
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,13 +66,10 @@ class RAndB(Method):
         """Lines 9-10: adds the batch's products; lines 13-14 at the end of a round.
 
         A domain without a gradient in the whole round keeps its weight; the others share the rest.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite.
         """
         if signals.gram_KxK is None or signals.count_K is None:
             return state
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         pairs_PxP = np.outer(signals.count_K[present_P], signals.count_K[present_P])
         pairs_KxK, products_KxK = state["pairs_KxK"].copy(), state["products_KxK"].copy()
         both = np.ix_(present_P, present_P)
@@ -92,13 +89,7 @@ class RAndB(Method):
 
 
 def alignment_weights(gram_KxK: Floats, loss_weight_K: Floats, sharpness: float) -> Floats:
-    """Line 14: softmax(strength G p / |G p|); equal weights where G p is 0.
-
-    Args:
-        gram_KxK: G, inner products of the domains' gradients.
-        loss_weight_K: p, weights of the losses.
-        sharpness: Length of the softmax's argument.
-    """
+    """Line 14: softmax(sharpness G p / |G p|), p the weights of losses; equal where G p is 0."""
     reach_K = gram_KxK @ loss_weight_K
     # Beyond a float64 no square must be.
     reach_K = reach_K / max(np.abs(reach_K).max(initial=0), np.finfo(np.float64).tiny)

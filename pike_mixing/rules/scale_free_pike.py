@@ -171,11 +171,7 @@ class ScaleFreePiKE(Method):
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
-
-        Args:
-            state: With both measures of each domain.
-            worth_K: u over its largest.
-            measured_K: Whether a domain was measured often enough, and not read over.
+        `worth_K` is u over its largest.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
@@ -257,11 +253,6 @@ def log_weights_after_step(
     """Weights half way to a goal in logarithms, or nearer, with KL(new || old) <= max_divergence.
 
     Along the line the divergence grows from 0; bisection finds where it reaches the bound.
-
-    Args:
-        log_goal_P: Logarithms of the goal's weights.
-        log_weights_P: Those of the old weights.
-        max_divergence: Nats.
     """
 
     def point(share: float) -> Floats:

@@ -78,12 +78,7 @@ class Schedule(WithObjective):
         return problems + ([] if count else ["points: give one at least"])
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
-        """Points, their steps, and the factors that hold the caps.
-
-        Raises:
-            InputError: a point names a domain that is not there, or misses one; the length of the
-                run is needed and not known; or no schedule with these points holds the caps.
-        """
+        """Points, their steps, and the factors that hold the caps."""
         points = [None] if self.points is None else list(self.points)
         shares = [
             by_domain.shares_in_order(p, domains, f"points[{n}]") for n, p in enumerate(points)
@@ -127,16 +122,7 @@ class Schedule(WithObjective):
 
 
 def cap_factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
-    """The m_K by which the mean over the steps of m w / sum(m w) is cap_k at most.
-
-    Args:
-        weights_TxK: Weights of T steps, spread evenly over the run.
-        cap_K: Largest mean share of each domain.
-        domains: Their names, for messages.
-
-    Raises:
-        InputError: no factors do: some steps read nothing but domains that are used up.
-    """
+    """The m_K by which the mean over T steps, spread evenly, of m w / sum(m w) is cap_k at most."""
     factor_K = np.ones(len(cap_K))
     for _ in range(ITERATIONS):
         weighted_TxK = factor_K * weights_TxK

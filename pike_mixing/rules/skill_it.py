@@ -66,11 +66,7 @@ class SkillIt(Method):
         return state | {"weights_K": weights_K, "losses_WxK": losses_WxK}
 
     def edge_matrix(self, domains: tuple[str, ...]) -> Floats:
-        """A in the order of the domains, with 0.5 for every edge of 1 between two domains.
-
-        Raises:
-            InputError: the graph names a domain that is not there, or misses one.
-        """
+        """A in the order of the domains, with 0.5 for every edge of 1 between two domains."""
         if self.graph is None:
             return np.eye(len(domains))
         by_domain.values_in_order(dict.fromkeys(self.graph, 1.0), domains, "graph", "row")

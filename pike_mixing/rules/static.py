@@ -42,11 +42,7 @@ class WithObjective(Method):
         return dataclasses.replace(self, **{n: getattr(self, n) or v for n, v in given.items()})
 
     def objective_state(self, domains: tuple[str, ...]) -> State:
-        """What the state needs for `loss_weights`: nothing without an objective.
-
-        Raises:
-            InputError: the objective names a domain that is not there, or misses one.
-        """
+        """What the state needs for `loss_weights`: nothing without an objective."""
         if self.objective is None:
             return {}
         return {"objective_K": by_domain.shares_in_order(self.objective, domains, "objective")}
@@ -210,21 +206,16 @@ class UniMax(WithObjective):
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
         tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
-        weights_K = cap_by_epochs(
+        weights_K = weights_capped_by_epochs(
             tokens_K, require_setting(self.budget_tokens, "budget_tokens"), self.epochs
         )
         return {"weights_K": weights_K} | self.objective_state(domains)
 
 
-def cap_by_epochs(tokens_K: Floats, budget: float, epochs: float) -> Floats:
+def weights_capped_by_epochs(tokens_K: Floats, budget: float, epochs: float) -> Floats:
     """Weights of the split: from the smallest up, each takes an equal part of what is left.
 
     Sizes 1 and 9, a budget of 10, two epochs: the first takes its 2, the second the 8 left.
-
-    Args:
-        tokens_K: Sizes of the corpora.
-        budget: Tokens of the run.
-        epochs: Times that a corpus may be read.
     """
     taken_K, left = np.zeros_like(tokens_K), budget
     order = tokens_K.argsort().tolist()

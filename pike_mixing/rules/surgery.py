@@ -42,12 +42,8 @@ class Surgeon(Mix):
         return Needs(gramian=True)
 
     def gradient_coefficients(self, state: State, signals: Signals) -> Floats:
-        """Coefficients c_K of `solve`; 0 for a domain without a gradient.
-
-        Raises:
-            InputError: the Gramian holds numbers that are not finite, or `solve` raises it.
-        """
-        gram_PxP, present_P = gramian_of_present(signals)
+        """Coefficients c_K of `coefficients`; 0 for a domain without a gradient."""
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         coefficient_K = np.zeros(len(state["weights_K"]))
         if len(present_P):
             coefficient_K[present_P] = self.coefficients(gram_PxP, present_P, state, signals)
@@ -70,16 +66,12 @@ class Surgeon(Mix):
         """
 
 
-def gramian_of_present(signals: Signals) -> tuple[Floats, Ints]:
+def gramian_and_present_domains(signals: Signals) -> tuple[Floats, Ints]:
     """Gramian of the domains that have a gradient (P x P), and their indices.
 
     A domain has none when the batch has no rows of it (NaN) or when its gradient is zero: its
     squared length is below the smallest number that a float64 holds in full, 2.2e-308, which no
     gradient of float32 is. NaN of a domain with rows was refused before (`signal_checks`).
-
-    Raises:
-        InputError: an inner product of gradients is not a finite number, or more than twice the
-            product of their lengths.
     """
     gram_KxK = signals.gram_KxK
     assert gram_KxK is not None, "a method that needs a Gramian was given none"
@@ -98,13 +90,7 @@ def gramian_of_present(signals: Signals) -> tuple[Floats, Ints]:
 
 
 def convergence_error(rule: str, step: int, why: str) -> InputError:
-    """The error of a solver that found no coefficients. There are no others to fall back on.
-
-    Args:
-        rule: Name of the rule.
-        step: 0-based step.
-        why: What the solver says.
-    """
+    """The error of a solver that found no coefficients. There are no others to fall back on."""
     return InputError(
         f"step {step}: {rule} found no coefficients for the domains' gradients: {why}. Nearly "
         "opposite gradients do this, or a training that diverges: lower "
@@ -296,11 +282,11 @@ class PCGrad(Surgeon):
     ) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
         order = shuffled_others(state["key_K"][present_P], signals.step)
-        sum_P = remove_conflicts(gram_PxP, order).sum(axis=0)
+        sum_P = coefficients_without_conflicts(gram_PxP, order).sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
 
-def remove_conflicts(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
+def coefficients_without_conflicts(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
     """Lines 2-7 for all i: g'_i = sum_j a_ij g_j as the coefficients a_PxP.
 
     Starting from g'_i = g_i, for j in random order: if g'_i . g_j < 0,
@@ -362,7 +348,7 @@ class GradVaccine(Surgeon):
         """The moving averages after the visits of this step; pairs with an absent domain stay."""
         if signals.gram_KxK is None:
             return state
-        gram_PxP, present_P = gramian_of_present(signals)
+        gram_PxP, present_P = gramian_and_present_domains(signals)
         target_KxK = state["target_KxK"].copy()
         _, target_PxP = self._turned_gradients_and_targets(state, signals.step, gram_PxP, present_P)
         target_KxK[present_P[:, None], present_P] = target_PxP
@@ -394,14 +380,8 @@ def turned_gradients_and_targets(
         g'_i <- g'_i + |g'_i| (rho* sqrt(1 - rho^2) - rho sqrt(1 - rho*^2))
                        / (|g_j| sqrt(1 - rho*^2)) g_j
 
-    which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho.
-
-    Args:
-        gram_PxP: Inner products of the gradients.
-        target_PxP: Targets rho* of the cosines.
-        orders: For each domain, the others in the order of its visits.
-        beta: Share of the new cosine in the next target.
-        highest_target: Targets above this count as this.
+    which gives g'_i the cosine rho* with g_j; then rho* <- (1 - beta) rho* + beta rho. Targets
+    above the highest count as that.
     """
     a_PxP = np.eye(len(gram_PxP))
     next_PxP = target_PxP.copy()
@@ -445,7 +425,7 @@ class UPGrad(Surgeon):
         cosine_PxP = gram_PxP / np.outer(norm_P, norm_P)
         cosine_PxP += RIDGE * np.eye(len(norm_P))
         # Of unit gradients; the projection of one is as long as the gradient times it.
-        parts_PxP = np.stack([project_onto_dual_cone(cosine_PxP, i) for i in range(len(norm_P))])
+        parts_PxP = np.stack([dual_cone_projection(cosine_PxP, i) for i in range(len(norm_P))])
         conflict = -float((parts_PxP @ cosine_PxP).min())
         if not conflict <= TOLERANCE:
             why = f"a conflict of cosine {conflict:.1g} is left"
@@ -454,7 +434,7 @@ class UPGrad(Surgeon):
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def project_onto_dual_cone(cosine_PxP: Floats, i: int) -> Floats:
+def dual_cone_projection(cosine_PxP: Floats, i: int) -> Floats:
     """The vector nearest to g_i among those without a conflict, as coefficients r_P >= e_i.
 
     It minimises r . C r over r >= e_i; at the minimum no product (C r)_j is negative, and it is

@@ -63,15 +63,7 @@ def cross_entropy(
     dtype: torch.dtype,
     chips: int = 1,
 ) -> Tensor:
-    """Loss of each token in nats, float32; logits are products of both, computed in `dtype`.
-
-    Args:
-        hidden_NxD: The model's last hidden states; B x L x D on XLA.
-        embedding_VxD: The embedding.
-        target_N: Each next token.
-        dtype: What the products are computed in.
-        chips: XLA's chips that share the rows.
-    """
+    """Loss of each token (N), nats in float32; of B x L x D hidden states on XLA, B x L losses."""
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)
@@ -95,18 +87,10 @@ def weighted_sum_and_losses(
     dtype: torch.dtype,
     chips: int = 1,
 ) -> tuple[Tensor, Tensor]:
-    """Sum of the tokens' losses by weight, to be differentiated once, and the losses themselves.
+    """The weighted sum of the tokens' losses, to be differentiated once, and the losses (N), nats.
 
-    Args:
-        hidden_NxD: The model's last hidden states; B x L x D for XLA, and then B x L for N below.
-        embedding_VxD: The embedding; both get gradients in their own precision.
-        target_N: Each next token.
-        weight_N: Weight of each token's loss in the sum.
-        dtype: What the products are computed in; softmax and sums are in float32 at least.
-        chips: Chips that share the B rows.
-
-    Returns:
-        The sum, a scalar, and the losses in nats, without gradient.
+    Products are computed in `dtype`, sums in float32 at least. XLA's `chips` share B rows: its
+    hidden states are B x L x D, its losses B x L.
     """
     result: tuple[Tensor, Tensor] = _WeightedLoss.apply(  # type: ignore[no-untyped-call]
         hidden_NxD, embedding_VxD, target_N, weight_N, dtype, chips
@@ -312,19 +296,7 @@ def fused_losses_and_gradients(
     dtype: torch.dtype,
     chunk_tokens: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The losses, and the gradients of their weighted sum with respect to both arguments.
-
-    Args:
-        hidden_NxD: The model's last hidden states.
-        embedding_VxD: The embedding.
-        target_N: Each next token.
-        weight_N: Weight of each token's loss in the sum.
-        dtype: What the products are computed in, and what logits are kept in.
-        chunk_tokens: Tokens n of a chunk.
-
-    Returns:
-        Losses in nats (N), gradients N x D and V x D; all in float32 at least.
-    """
+    """Losses (N), and gradients N x D and V x D of their weighted sum, all in float32 at least."""
     accumulation = torch.promote_types(hidden_NxD.dtype, torch.float32)
     factor_VxD = embedding_VxD.to(dtype)
     gradient_NxD = torch.empty_like(hidden_NxD, dtype=accumulation)

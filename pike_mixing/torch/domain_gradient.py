@@ -10,7 +10,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -26,22 +26,23 @@ PIECE_NUMBERS = 2**18
 """Products that a CPU adds up in float32 at a time: 10^8 of them at once are off by 0.4 %."""
 
 
-def domain_gradient(
+class MeasuredGradient(NamedTuple):
+    """A domain's gradient, and what was measured of it, still on the device."""
+
+    parts: list[Tensor]
+    """One tensor for each trained parameter."""
+    numbers_3: Tensor
+    """Squared norm, variance and mean loss, float64. The variance is NaN where it is not wanted, or
+    of a single micro-batch."""
+
+
+def measure_domain_gradient(
     model: nn.Module, target: Target, rows: DomainRows, *, with_variance: bool
-) -> tuple[list[Tensor], Tensor]:
+) -> MeasuredGradient:
     """The gradient of the mean loss of a domain's rows over all processes; at least one row.
 
-    What lies in the parameters' gradients stays as it is.
-
-    Args:
-        model: The target's, without its DistributedDataParallel.
-        target: The model at the current weights.
-        rows: The domain's rows.
-        with_variance: Whether the variance is wanted.
-
-    Returns:
-        One tensor for each trained parameter; and squared norm, variance and mean loss: float64, on
-        the device. The variance is NaN where it is not wanted, or of a single micro-batch.
+    `model` is the target's without its DistributedDataParallel; the parameters' gradients stay as
+    they are.
     """
     R, n, passes = rows.rows, rows.passes, target.passes
     number = passes.device_number
@@ -53,7 +54,7 @@ def domain_gradient(
     with _squared_norm_reader(target, listens) as squares, _set_gradients_aside(target):
         for piece, last in with_is_last(rows.pieces):
             with target.accumulating(last=last):
-                loss_B = backward_pass(model, target, piece.rows, piece.weight_B / count)
+                loss_B = losses_after_backward(model, target, piece.rows, piece.weight_B / count)
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
             loss += own.to(loss.device)
             if listens:
@@ -69,24 +70,13 @@ def domain_gradient(
     if listens:
         variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
     passes.run_recorded()
-    return parts, torch.stack([squared_norm, variance, loss])
+    return MeasuredGradient(parts, torch.stack([squared_norm, variance, loss]))
 
 
-def backward_pass(model: nn.Module, target: Target, batch: Rows, weight_B: Tensor) -> Tensor:
-    """Adds the gradient of the weighted sum of B rows' losses to the parameters'.
-
-    Args:
-        model: The target's, without its DistributedDataParallel.
-        target: The model at the current weights.
-        batch: The B rows.
-        weight_B: Weight of each row's loss.
-
-    Returns:
-        The losses (B), without a graph.
-
-    Raises:
-        InputError: the loss does not lead to the parameters.
-    """
+def losses_after_backward(
+    model: nn.Module, target: Target, batch: Rows, weight_B: Tensor
+) -> Tensor:
+    """Adds the gradient of B rows' weighted losses to the parameters'; the losses, no graph."""
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
     with target.passes.timed("forward"):
         weighted, loss_B = target.passes.weighted_sum_and_losses(model, batch, scaled_B)

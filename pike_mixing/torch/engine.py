@@ -42,13 +42,10 @@ class RowSource(Protocol):
     seed: int
     """Seed of the method's draws."""
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
-        """The next rows of each domain for a purpose.
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRows:
+        """The `count_K` rows of each domain that follow the first `positions_K`.
 
-        Args:
-            purpose: "train", "statistics" or "comparison": each has an order of its own.
-            positions_K: Rows of each domain that were given before.
-            count_K: Rows of each domain.
+        Each purpose has an order of its own: "train", "statistics" or "comparison".
         """
 
 
@@ -70,14 +67,7 @@ class Engine:
         gradient: StepGradient,
         rounding: Rounding = "largest-remainder",
     ) -> None:
-        """Begins before step 0.
-
-        Args:
-            method: A rule with settings, after `for_run`.
-            rows: Where rows come from.
-            gradient: The passes over the model.
-            rounding: From weights to counts: the method's own way, or one that evens out.
-        """
+        """Begins before step 0 of a method that `for_run` has given what it asks for."""
         self.method, self.gradient, self.rounding = method, gradient, rounding
         self._source = rows
         self.step = 0
@@ -89,14 +79,7 @@ class Engine:
         """Rows of each domain that were read for statistics."""
 
     def resume(self, step: int, state: State, positions_K: Ints, fresh_positions_K: Ints) -> None:
-        """Goes on before a step.
-
-        Args:
-            step: The step that comes next.
-            state: The method's state before it.
-            positions_K: Rows of each domain that were read to train.
-            fresh_positions_K: Rows of each domain that were read for statistics.
-        """
+        """Goes on before a step; positions count the rows read to train, and for statistics."""
         self.step, self.state = step, state
         self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
 
@@ -115,16 +98,16 @@ class Engine:
                 result = self._measure_fresh(due)
         if compare is not None and compare.is_due(self.step):
             with timed("validation"):
-                loss_K = self.losses("comparison", compare.rows)
+                loss_K = self.domain_losses("comparison", compare.rows)
                 self._observe_signals(
                     Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K)
                 )
         return result
 
-    def losses(self, purpose: str, rows: int) -> Floats:
+    def domain_losses(self, purpose: str, rows: int) -> Floats:
         """Mean loss of each domain over its first rows for a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
-        read = self._source.rows_of(purpose, first_K, np.full_like(first_K, rows))
+        read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows))
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
@@ -133,7 +116,7 @@ class Engine:
         passes, model = self.gradient.passes, self.gradient.target.model
         with passes.leave_no_trace(model, training=True):
             for _ in range(due.estimates):
-                rows = self._source.rows_of("statistics", self.fresh_positions_K, count_K)
+                rows = self._source.draw_rows("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
                 statistics, gram_KxK = self.gradient.measure_fresh(
                     rows, inner_products=due.inner_products
@@ -151,7 +134,7 @@ class Engine:
         """Draws the step's rows and leaves the gradient that the method wants."""
         timed, count_K = self.gradient.passes.timed, self.counts(self.step)
         with timed("data"):
-            self._rows = self._source.rows_of("train", self.positions_K, count_K)
+            self._rows = self._source.draw_rows("train", self.positions_K, count_K)
         with timed("gradient"):
             return self.gradient.compute(self.method, self.state, self.step, self._rows)
 

@@ -23,7 +23,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Statistics
 from pike_mixing.torch import parallel, rows
-from pike_mixing.torch.domain_gradient import domain_gradient, inner_product
+from pike_mixing.torch.domain_gradient import inner_product, measure_domain_gradient
 from pike_mixing.torch.losses import RowLosses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target
@@ -47,10 +47,20 @@ class DeviceStatistics(NamedTuple):
         squared_norm_K, variance_K, loss_K = np.ascontiguousarray(table_Kx3.T)
         return Statistics.of_moments(squared_norm_K, variance_K, loss_K, self.count_K)
 
-    def on_host(self, passes: Passes) -> Statistics:
+    def fetch_statistics(self, passes: Passes) -> Statistics:
         """The statistics, once the device has made them: one transfer."""
         parts = self.numbers or [torch.empty(0, dtype=torch.float64)]
         return self.statistics(passes.begin_fetch(torch.cat(parts))())
+
+
+class MeasuredGramian(NamedTuple):
+    """All gradients of the domains, and what was measured of them."""
+
+    gradient_K: list[list[Tensor] | None]
+    """One tensor per trained parameter; None of a domain without rows."""
+    gram_KxK: Floats
+    """Inner products, float64; NaN for a domain without rows."""
+    statistics: Statistics
 
 
 def gradient_statistics(
@@ -89,14 +99,14 @@ def gradient_statistics(
     target, rows_K = _target_and_rows(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     if coefficients is None:
         with target.passes.leave_no_trace(model, training=model.training):
-            return measure_domains(target, rows_K).on_host(target.passes)
+            return measure_domains(target, rows_K).fetch_statistics(target.passes)
     if len(coefficients) != len(rows_K):
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
     def add_to_gradient(k: int, parts: list[Tensor]) -> None:
         target.add(parts, coefficients[k])
 
-    return measure_domains(target, rows_K, add_to_gradient).on_host(target.passes)
+    return measure_domains(target, rows_K, add_to_gradient).fetch_statistics(target.passes)
 
 
 def gramian(
@@ -120,25 +130,20 @@ def gramian(
     """
     target, rows_K = _target_and_rows(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     with target.passes.leave_no_trace(model, training=model.training):
-        return measure_gramian(target, rows_K)[1:]
+        measured = measure_gramian(target, rows_K)
+    return measured.gram_KxK, measured.statistics
 
 
 def rows_by_domain_on_process(
     pieces_K: Sequence[Sequence[Rows]], group: Group = None, spare: Rows = None
 ) -> list[DomainRows]:
-    """Each domain's rows, of which every process has some: as many passes on each.
+    """Each domain's rows, from the micro-batches of every process: as many passes on each.
 
-    Args:
-        pieces_K: The micro-batches of this process, by domain.
-        group: The data-parallel processes.
-        spare: A row that is passed without counting where this process has none of its own.
-
-    Raises:
-        InputError: a process has no rows at all and no spare one, but others have.
+    Where this process has no row of its own, the spare one is passed without counting.
     """
     K = len(pieces_K)
     spare = next((rows.select(p[0], slice(1)) for p in pieces_K if p), spare)
-    sizes_K = [[rows.count(piece) for piece in pieces] for pieces in pieces_K]
+    sizes_K = [[rows.row_count(piece) for piece in pieces] for pieces in pieces_K]
     counts_WxN = parallel.gather_numbers(
         [*map(len, sizes_K), *(sum(sizes) for sizes in sizes_K), spare is not None], group
     ).long()
@@ -167,14 +172,8 @@ def measure_domains(
 ) -> DeviceStatistics:
     """Norms, variances and losses of each domain; memory of one gradient beside the model.
 
-    Nothing waits for the device.
-
-    Args:
-        target: The model at the current weights.
-        rows_K: The rows of each domain; one without rows gives NaN.
-        take_gradient: Is given each domain's index and gradient, one tensor per trained parameter.
-            What it does not keep, the next domain's gradient takes the memory of.
-        with_variance: Whether the variances are wanted; without them, they are NaN.
+    Nothing waits for the device. `take_gradient` is given each domain's index and gradient, one
+    tensor per trained parameter; what it does not keep, the next gradient takes the memory of.
     """
     wrappers = [m for m in target.model.modules() if isinstance(m, DistributedDataParallel)]
     if any(wrapper.static_graph for wrapper in wrappers):
@@ -188,30 +187,25 @@ def measure_domains(
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
-            parts, numbers_3 = domain_gradient(
+            measured = measure_domain_gradient(
                 plain, target, of_domain, with_variance=with_variance
             )
-            result.append(numbers_3)
+            result.append(measured.numbers_3)
             target.passes.run_recorded()
             if take_gradient is not None:
-                take_gradient(k, parts)
-            del parts
+                take_gradient(k, measured.parts)
+            del measured
     count_K = np.array([of_domain.rows for of_domain in rows_K], dtype=np.float64)
     return DeviceStatistics(result, count_K, with_variance)
 
 
 def measure_gramian(
     target: Target, rows_K: Sequence[DomainRows], *, with_variance: bool = True
-) -> tuple[list[list[Tensor] | None], Floats, Statistics]:
+) -> "MeasuredGramian":
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.
 
     A domain without rows has no gradient (None), and NaN in its row and column of G. Memory of K
     gradients; one wait for the device.
-
-    Args:
-        target: The model at the current weights.
-        rows_K: Rows of each domain.
-        with_variance: Whether the variance over rows is measured.
     """
     passes, products = target.passes, {}
     parts_K: list[list[Tensor] | None] = [None] * len(rows_K)
@@ -230,7 +224,7 @@ def measure_gramian(
     np.fill_diagonal(gram_KxK, statistics.squared_norm_K)
     for (j, k), product in zip(products, host[3 * len(moments.numbers) :].tolist(), strict=True):
         gram_KxK[j, k] = gram_KxK[k, j] = product
-    return parts_K, gram_KxK, statistics
+    return MeasuredGramian(parts_K, gram_KxK, statistics)
 
 
 def _target_and_rows(

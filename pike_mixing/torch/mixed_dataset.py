@@ -41,11 +41,7 @@ class PublishedCounts:
         return int(self._last)
 
     def add(self, step: int, count_K: Ints) -> None:
-        """Fixes the counts of the next step.
-
-        Raises:
-            InputError: another step is next, or the counts do not sum to the batch.
-        """
+        """Fixes the counts of the next step."""
         if step != self.last_step + 1:
             raise InputError(f"publish: step {step} is not the next one, {self.last_step + 1}")
         K = self._ring.shape[1]
@@ -79,13 +75,10 @@ class PublishedCounts:
         return [self.counts(step).tolist() for step in steps]
 
     def load(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
-        """Goes on from what `counts_since` gave.
+        """Goes on from what `counts_since` gave, which ends with the `last` step; -1 for none.
 
-        Args:
-            last: The last step that has counts; -1 for none.
-            counts: Those of the steps up to it.
-            keep: Whether later steps stay published: a worker that goes on knows less than the
-                process that publishes.
+        With `keep` later steps stay published: a worker that goes on knows less than the process
+        that publishes.
         """
         for step, count_K in zip(range(last - len(counts) + 1, last + 1), counts, strict=True):
             self._ring[step % RING] = torch.tensor(count_K)
@@ -239,35 +232,24 @@ class MixedDataset(IterableDataset[Any]):
         return [row_checks.FilledStream(s, self._union) for s in opened] if self._union else opened
 
     def compare_rows(self, collate_fn: Callable[[list[Any]], Any], group: parallel.Group) -> None:
-        """Compares the first rows of the domains, as micro-batches of them, once; on all processes.
-
-        Args:
-            collate_fn: Makes a micro-batch of rows.
-            group: The data-parallel processes.
-
-        Raises:
-            InputError: they do not fit each other, or another process has other ones.
-        """
+        """Compares the domains' first rows, as micro-batches of them, once; on all processes."""
         if self._compared:
             return
         if parallel.world_size(group) > 1:
             row_checks.refuse_cut_streams(self._datasets)
-            row_checks.compare_with_group(self._datasets, group)
+            row_checks.refuse_domains_unlike_group(self._datasets, group)
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
-            filled = (
-                {n: self._union.with_missing_columns(r) for n, r in rows.items()}
-                if self._union
-                else rows
-            )
-            row_checks.refuse_uncollatable_domains(filled, collate_fn, self.micro_batch_rows)
+            if self._union:
+                rows = {n: self._union.with_missing_columns(row) for n, row in rows.items()}
+            row_checks.refuse_uncollatable_domains(rows, collate_fn, self.micro_batch_rows)
         self._compared = True
 
     def _compare_with_others(self, moment: str, is_compared: Callable[[Any], bool]) -> None:
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
             key = f"{self._number}/{moment}"
-            row_checks.compare_with_others(self._datasets, key, is_compared)
+            row_checks.refuse_domains_unlike_others(self._datasets, key, is_compared)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.
@@ -428,7 +410,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = resume_state.plain_values(state)
+        state = resume_state.json_value(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader_identity() if bound else {}}
         resume_state.refuse_other_state(state, same)

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch.rows import Rows
 
 
-def batches_ahead(options: Mapping[str, Any]) -> int:
+def micro_batches_ahead(options: Mapping[str, Any]) -> int:
     """Micro-batches that the workers of a DataLoader with these options draw ahead."""
     workers: int = options.get("num_workers", 0)
     return workers * (options.get("prefetch_factor") or 2)
@@ -58,8 +58,14 @@ class MixedLoader:
     def __iter__(self) -> Iterator[Rows]:
         """The micro-batches."""
         mixing, dataset = self._mixing, self._mixing.dataset
-        in_step = dataset.micro_batches
-        spare = mixing.latency - self._checked_steps_ahead(in_step)
+        in_step, batches = dataset.micro_batches, micro_batches_ahead(self._options)
+        spare = mixing.latency - (ahead := math.ceil(batches / in_step))
+        if spare < 0:
+            raise InputError(
+                f"data_loader: {self._options['num_workers']} workers draw {batches} micro-batches "
+                f"ahead, {ahead} steps: set Mixing's latency to {ahead}, so that new weights act "
+                f"{ahead} steps later, or num_workers to 0"
+            )
         if self._ended == mixing.step:
             raise InputError(
                 f"the loader is read again after all {self._ended} steps: give MixedDataset the "
@@ -71,14 +77,14 @@ class MixedLoader:
         step, loaded = mixing.step, None
         while dataset.steps is None or step < dataset.steps:
             if step > mixing.step + spare:
+                hint = (
+                    ""
+                    if mixing.is_step_complete
+                    else "; if your trainer draws ahead, set `latency`"
+                )
                 raise InputError(
                     f"step {step} is drawn before step {mixing.step} has ended: call "
-                    "mixing.end_step() after the optimizer's step"
-                    + (
-                        ""
-                        if mixing.is_step_complete
-                        else "; if your trainer draws ahead, set `latency`"
-                    )
+                    f"mixing.end_step() after the optimizer's step{hint}"
                 )
             if step == mixing.step:
                 mixing.prepare_step()
@@ -90,15 +96,3 @@ class MixedLoader:
             yield from drawn
             step += 1
         self._ended = step
-
-    def _checked_steps_ahead(self, in_step: int) -> int:
-        """Steps that workers draw ahead, none of which may be undecided."""
-        ahead = math.ceil(batches_ahead(self._options) / in_step)
-        if ahead > self._mixing.latency:
-            raise InputError(
-                f"data_loader: {self._options['num_workers']} workers draw "
-                f"{batches_ahead(self._options)} micro-batches ahead, {ahead} steps: "
-                f"set Mixing's latency to {ahead}, so that new weights act {ahead} steps later, or "
-                "num_workers to 0"
-            )
-        return ahead

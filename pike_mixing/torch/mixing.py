@@ -56,31 +56,15 @@ from pike_mixing.torch.mixed_loader import MixedLoader
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.rows import Rows
-from pike_mixing.torch.step_gradient import StepGradient, StepResult, row_shares
+from pike_mixing.torch.step_gradient import StepGradient, StepResult, domain_shares
 from pike_mixing.torch.step_rows import StepRecord
 from pike_mixing.torch.streams import Stream
 
 
-def method_for_run(
-    method: Method | str,
-    facts: RunFacts | None,
-    *,
-    has_losses: bool,
-    has_excess: bool,
-    has_moments: bool,
+def _method_for_run(
+    method: Method | str, facts: RunFacts | None, loss_fn: Any, passes: Passes, optimizer: Any
 ) -> Method:
-    """The method with what the run knows.
-
-    Args:
-        method: The method, or the name of one without settings.
-        facts: Sizes and budget, for methods that ask for them.
-        has_losses: Whether there is a function for the loss of each row.
-        has_excess: Whether there is one for the excess of each row over a reference.
-        has_moments: Whether the optimizer takes the gradient of each domain.
-
-    Raises:
-        InputError: it is no method, or one of these is missing.
-    """
+    """The method with the run's facts, if what it measures with is there."""
     method = make(method) if isinstance(method, str) else method
     if not isinstance(method, Method):
         name = method.__name__ if isinstance(method, type) else "ScaleFreePiKE"
@@ -92,18 +76,18 @@ def method_for_run(
         )
     method = method if facts is None else method.for_run(facts)
     needs, name = method.needs(), type(method).__name__
-    if needs.moments_per_domain and not has_moments:
+    if needs.moments_per_domain and not hasattr(optimizer, "take_gradient"):
         raise InputError(
             f"{name} needs an optimizer with moments for each domain: give `optimizer`, a "
             "pike_mixing.torch.PerDomainAdamW, and train with it"
         )
-    if needs.reference and not has_excess:
+    if needs.reference and passes.excess_fn is None:
         raise InputError(
             f"{name} needs a frozen reference model: give `excess_fn(model, rows)`, the excess of "
             "each row's loss over the reference's (for a causal language model: "
             "pike_mixing.torch.causal_excess(reference))"
         )
-    if needs.has_extra_passes() and not has_losses:
+    if needs.has_extra_passes() and loss_fn is None:
         raise InputError(
             f"{name} measures losses or gradients: give `loss_fn(model, rows)`, the loss of each "
             "row (for a causal language model: pike_mixing.torch.causal_losses)"
@@ -111,12 +95,7 @@ def method_for_run(
     return method
 
 
-def refuse_unmixable_dataset(dataset: Any) -> None:
-    """Refuses what no method can mix.
-
-    Raises:
-        InputError: it is no MixedDataset, or one with weights of its own, which nobody would read.
-    """
+def _refuse_unmixable_dataset(dataset: Any) -> None:
     if not isinstance(dataset, MixedDataset):
         raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
     weights_K = dataset.given_weights
@@ -128,32 +107,8 @@ def refuse_unmixable_dataset(dataset: Any) -> None:
         )
 
 
-def refuse_bad_numbers(
-    rounding: str, latency: int, statistics_micro_batch_rows: int, max_norm: float
-) -> None:
-    """Refuses settings of a Mixing that are out of their limits; its docstring has them.
-
-    Raises:
-        InputError: one is.
-    """
-    if rounding not in get_args(Rounding):
-        raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
-    if latency < 0:
-        raise InputError(f"latency: {latency} must not be negative")
-    if statistics_micro_batch_rows < 1:
-        raise InputError(
-            f"statistics_micro_batch_rows: {statistics_micro_batch_rows} must be at least 1"
-        )
-    if not max_norm > 0:
-        raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
-
-
-def refuse_place_unlike_group(place: tuple[int, int], group: Group) -> None:
-    """Refuses a data set's place and a group that disagree on who has rows of its own.
-
-    Raises:
-        InputError: the numbers differ, as where ranks of tensor parallelism see the same rows.
-    """
+def _refuse_place_unlike_group(place: tuple[int, int], group: Group) -> None:
+    """Refuses a data set and a group that disagree on who has rows of its own."""
     own = (parallel.rank(group), parallel.world_size(group))
     if parallel.world_size() > 1 and place != own:
         raise InputError(
@@ -164,36 +119,23 @@ def refuse_place_unlike_group(place: tuple[int, int], group: Group) -> None:
         )
 
 
-def build_passes(
-    loss_fn: RowLosses | Passes | None, excess_fn: RowLosses | None, group: Group
-) -> Passes:
-    """How a training's passes are made.
-
-    Args:
-        loss_fn: Loss of each row, or passes of one's own.
-        excess_fn: Excess of each row over a reference.
-        group: The data-parallel processes.
-
-    Raises:
-        InputError: passes of one's own, and what belongs to them beside.
-    """
+def _build_passes(loss_fn: RowLosses | Passes, excess_fn: RowLosses | None, group: Group) -> Passes:
+    """The user's own passes, or those of functions of rows that may lie on another device."""
     if isinstance(loss_fn, Passes):
         if excess_fn is not None or group not in (None, loss_fn.group):
             raise InputError("loss_fn: Passes have an excess_fn and a group: give them there")
         return loss_fn
-    excess = None if excess_fn is None else _on_model_device(excess_fn)
-    return Passes(_on_model_device(loss_fn or _refuse_missing_losses), excess, group)
 
+    def on_model_device(of_rows: RowLosses) -> RowLosses:
+        return lambda model, batch: of_rows(
+            model, rows.to_device(batch, next(model.parameters()).device)
+        )
 
-def _on_model_device(of_rows: RowLosses) -> RowLosses:
-    """The same function, for rows that do not lie on the model's device yet."""
-    return lambda model, batch: of_rows(
-        model, rows.to_device(batch, next(model.parameters()).device)
-    )
+    return Passes(on_model_device(loss_fn), excess_fn and on_model_device(excess_fn), group)
 
 
 def _refuse_missing_losses(model: nn.Module, batch: Rows) -> Tensor:
-    raise InputError("loss: give Mixing a loss_fn")
+    raise InputError("loss: give Mixing a loss_fn, or use weigh")
 
 
 log = logging.getLogger("pike_mixing")
@@ -216,7 +158,7 @@ class StreamRows:
         self._streams: dict[str, list[Stream]] = {}
         self._comparison: StepRecord | None = None
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRecord:
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> StepRecord:
         """The next rows of each domain, see `RowSource`; the loader draws those to train on."""
         if purpose == "comparison":
             # The same at every look; each process reads them all.
@@ -242,7 +184,7 @@ class StreamRows:
             cut = [places[at : at + size] for at in range(0, count, size)]
             for piece in cut[own]:
                 record.micro_batches.append(self.collate_fn([stream.row(at) for at in piece]))
-                record.domains_of.append(np.full(rows.count(record.micro_batches[-1]), k))
+                record.domains_of.append(np.full(rows.row_count(record.micro_batches[-1]), k))
         if not record.micro_batches:
             k = int(count_K.argmax())
             first = self._streams[purpose][k].row(int(positions_K[k]))
@@ -300,17 +242,20 @@ class Mixing(Engine):
             InputError: the method needs one of these that is missing, one is out of its limits,
                 processes share rows, or the data set has weights of its own.
         """
-        refuse_unmixable_dataset(dataset)
-        passes = build_passes(loss_fn, excess_fn, group)
-        method = method_for_run(
-            method,
-            facts,
-            has_losses=loss_fn is not None,
-            has_excess=passes.excess_fn is not None,
-            has_moments=hasattr(optimizer, "take_gradient"),
-        )
-        refuse_bad_numbers(rounding, latency, statistics_micro_batch_rows, max_norm)
-        refuse_place_unlike_group(dataset.place, passes.group)
+        _refuse_unmixable_dataset(dataset)
+        passes = _build_passes(loss_fn or _refuse_missing_losses, excess_fn, group)
+        method = _method_for_run(method, facts, loss_fn, passes, optimizer)
+        if rounding not in get_args(Rounding):
+            raise InputError(f"rounding: {rounding!r}: take {' or '.join(get_args(Rounding))}")
+        if latency < 0:
+            raise InputError(f"latency: {latency} must not be negative")
+        if statistics_micro_batch_rows < 1:
+            raise InputError(
+                f"statistics_micro_batch_rows: {statistics_micro_batch_rows} must be at least 1"
+            )
+        if not max_norm > 0:
+            raise InputError(f"max_norm: {max_norm} must be positive; leave it away not to clip")
+        _refuse_place_unlike_group(dataset.place, passes.group)
         gradient = StepGradient(
             model,
             passes,
@@ -323,7 +268,8 @@ class Mixing(Engine):
         super().__init__(method, source, gradient, rounding)
         self.dataset, self.latency, self.group = dataset, latency, passes.group
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
-        self.loss_fn = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
+        own = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
+        self.loss_fn = own or _refuse_missing_losses
         self._watch = Watch(domains=dataset.domains)
         self._watched = self._watch.init()
         self._settings = {
@@ -405,7 +351,7 @@ class Mixing(Engine):
             InputError: they are not as many as the step has.
         """
         wanted = [self.dataset.micro_batch_rows] * self.dataset.micro_batches
-        given = [rows.count(batch) for batch in micro_batches]
+        given = [rows.row_count(batch) for batch in micro_batches]
         if given != wanted:
             raise InputError(
                 f"begin_step: {given} rows in the micro-batches of a step, but the data set deals "
@@ -458,21 +404,19 @@ class Mixing(Engine):
         the part is multiplied by their number, or by what `set_gradient_divide_factor` says. A
         trainer that divides by the steps of accumulation must not.
         """
-        at, domain_B = self._at, self._at.note_losses(loss_B)
+        at, domain_B = self._at, self._at.note_losses_and_return_domains(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
-        weight_B = at.weights(domain_B, row_shares(at) if c_K is None else c_K)
+        weight_B = at.row_weights(domain_B, domain_shares(at) if c_K is None else c_K)
         return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
             self.model, self.group
         )
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
-        self._at.note_losses(loss_B)
+        self._at.note_losses_and_return_domains(loss_B)
 
     def loss(self, model: nn.Module, micro_batch: Rows) -> Tensor:
         """`weigh` of the losses that `loss_fn` makes of the next micro-batch."""
-        if self.loss_fn is None:
-            raise InputError("loss: give Mixing a loss_fn, or use weigh")
         return self.weigh(self.loss_fn(model, micro_batch))
 
     def backward(self) -> StepResult:
@@ -601,7 +545,7 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = resume_state.plain_values(state)
+        state = resume_state.json_value(state)
         resume_state.refuse_other_state(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])

@@ -91,18 +91,9 @@ def refuse_differing_losses(
     made_by: str,
     remedy: str,
 ) -> None:
-    """Refuses losses of rows that are not the own ones; nothing remains of the passes.
+    """Refuses losses of single rows that are not the own ones; nothing remains of the passes.
 
-    Args:
-        model: The model, which passes in evaluation mode.
-        batch: Rows, of which the first are compared one by one.
-        row_losses: The losses that a method gets.
-        own_loss: The loss of a single row; NaN where it has no targets.
-        made_by: Whose own loss it is, for the message.
-        remedy: Where other losses can be given, for the message.
-
-    Raises:
-        InputError: a loss differs.
+    The own loss is NaN where a row has no targets. The message says who made it, and the remedy.
     """
     place = next((p.device.type for p in model.parameters()), "cpu")
     halves = (torch.bfloat16, torch.float16)

@@ -117,23 +117,22 @@ def _buckets_of_tensors(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
 
 
 @contextlib.contextmanager
-def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
+def summing_gradients(parameters: Sequence[Tensor], group: Group = None) -> Iterator[None]:
     """A backward pass after which the gradients of these parameters are the sums over all.
 
     A bucket's sum begins as soon as its last gradient is there, while the pass goes on; the order
     of buckets is that of the parameters backwards, the same on each process. A parameter without
     a gradient, such as an expert that got no tokens here, adds zeros; they stay where no process
     has one.
-
-    Raises:
-        InputError: a gradient comes in several parts, of which the first would be summed alone.
     """
     buckets = _buckets_of_tensors([*parameters][::-1])
     missing = [{id(p) for p in bucket} for bucket in buckets]
     begun: list[_SumInProgress] = []
 
     def begin_next_sum() -> None:
-        begun.append(_SumInProgress([_gradient_or_zeros(p) for p in buckets[len(begun)]], group))
+        for p in (bucket := buckets[len(begun)]):
+            p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+        begun.append(_SumInProgress([p.grad for p in bucket if p.grad is not None], group))
 
     def count_arrival(bucket: int, parameter: Tensor) -> None:
         if id(parameter) not in missing[bucket]:
@@ -157,12 +156,6 @@ def summed_gradients(parameters: Sequence[Tensor], group: Group = None) -> Itera
         bucket.finish()
 
 
-def _gradient_or_zeros(parameter: Tensor) -> Tensor:
-    if parameter.grad is None:
-        parameter.grad = torch.zeros_like(parameter)
-    return parameter.grad
-
-
 def communication_device(group: Group = None) -> torch.device:
     """Where numbers must lie to travel: NCCL takes those of the GPU alone."""
     if _is_distributed() and "nccl" in str(dist.get_backend_config(group)):
@@ -182,11 +175,7 @@ def gather_numbers(numbers: Sequence[float], group: Group = None) -> Tensor:
 
 
 def fsdp2_modules_or_refuse(model: nn.Module) -> list["FSDPModule"]:
-    """The modules that `fully_shard` has cut into shards (FSDP2).
-
-    Raises:
-        InputError: the model is wrapped in something whose gradients cannot be measured.
-    """
+    """The modules that `fully_shard` has cut into shards (FSDP2)."""
     kinds = {type(module).__name__ for module in model.modules()}
     if "FullyShardedDataParallel" in kinds:
         raise InputError(
@@ -212,11 +201,7 @@ def _fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
 
 
 def unsharded_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Tensor]:
-    """Where the gradients of this process's own rows arrive, before they become shards.
-
-    Raises:
-        InputError: parameters are cut in another way as well.
-    """
+    """Where the gradients of this process's own rows arrive, before they become shards."""
     result = {id(p): p for p in model.parameters() if not is_sharded(p)}
     for unit in units:
         unit.unshard()
@@ -231,11 +216,7 @@ def unsharded_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> lis
 
 
 def shard_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
-    """By what FSDP2 divides the sum of the processes' gradients: their number where not set.
-
-    Raises:
-        InputError: its units divide by different numbers.
-    """
+    """By what FSDP2 divides the sum of the processes' gradients: their number where not set."""
     states = [unit._get_fsdp_state() for unit in units]
     factors = {
         part.gradient_divide_factor or float(world_size(group))
@@ -293,13 +274,8 @@ def deal_micro_batches(
 
     Rows are dealt in their order: the first to the first process, the second to the second. A
     process that has none left passes the first row once more, without counting (0.0), so that all
-    make the same number of passes.
-
-    Args:
-        R: Rows; at least one.
-        size: Rows of a pass.
-        group: The data-parallel processes.
-        whole: Whether micro-batches are dealt as one process would make them, rather than rows.
+    make the same number of passes. With `whole`, micro-batches are dealt as one process would make
+    them, rather than rows.
     """
     n, first = world_size(group), rank(group)
     if whole:
@@ -312,17 +288,10 @@ def deal_micro_batches(
     return dealt + [DealtMicroBatch(slice(1), 0.0)] * (most - len(own))
 
 
-def join_rows(
+def gather_numbers_of_rows(
     numbers_and_counts: Sequence[tuple[Tensor, float]], R: int, group: Group = None
 ) -> Tensor:
-    """Numbers of all rows, from those of the rows that `deal_micro_batches` dealt to each process.
-
-    Args:
-        numbers_and_counts: For each micro-batch of this process a number per row, and whether it
-            counts.
-        R: Rows of all processes.
-        group: The data-parallel processes.
-    """
+    """Numbers of all R rows, from those of the micro-batches that were dealt to this process."""
     mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in numbers_and_counts])
     if world_size(group) == 1:
         return mine

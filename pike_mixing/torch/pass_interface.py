@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def put_gradients_aside(model: nn.Module) -> Iterator[None]:
+def preserving_training_state(model: nn.Module) -> Iterator[None]:
     """Takes the parameters' gradients away for the block, and puts back what was there before it.
 
     Running statistics of BatchNorm and other buffers are copied meanwhile. Dropout draws what the
@@ -149,7 +149,7 @@ class Passes:
     def _numbers_without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
         with torch.no_grad():
             torch.clear_autocast_cache()
-            return checked_losses(of_rows(model, batch), rows.count(batch))
+            return checked_losses(of_rows(model, batch), rows.row_count(batch))
 
     def pieces(
         self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
@@ -199,20 +199,14 @@ class Passes:
         """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
-        stack.enter_context(put_gradients_aside(model))
+        stack.enter_context(preserving_training_state(model))
         stack.callback(torch.clear_autocast_cache)
         return stack
 
 
 def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
-    """Losses of the rows of a batch, in a pass of which nothing remains.
-
-    Args:
-        model: Any module.
-        loss_fn: Loss of each row, from the model and rows.
-        batch: Rows.
-    """
-    with put_gradients_aside(model), parallel.without_synchronization(model) as plain:
+    """Losses of the rows of a batch, in a pass of which nothing remains."""
+    with preserving_training_state(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
     free_weights(parallel.fsdp2_modules_or_refuse(model))
@@ -232,11 +226,7 @@ class Target:
     """A model with its passes: the parameters that get gradients, and how these come together."""
 
     def __init__(self, model: nn.Module, passes: Passes) -> None:
-        """Reads a model, wrapped or not.
-
-        Raises:
-            InputError: its gradients cannot be measured.
-        """
+        """Reads a model, wrapped or not."""
         self.model, self.passes, self.group = model, passes, passes.group
         self.units = parallel.fsdp2_modules_or_refuse(model)
         self.parameters = parallel.trainable_parameters(model)
@@ -277,7 +267,7 @@ class Target:
             if last and parallel.world_size(self.group) > 1:
                 whole = [p for p in self.parameters if not parallel.is_sharded(p)]
                 # They begin as the gradients arrive.
-                stack.enter_context(parallel.summed_gradients(whole, self.group))
+                stack.enter_context(parallel.summing_gradients(whole, self.group))
             yield
 
     def add(self, parts: Sequence[Tensor], coefficient: float) -> None:

@@ -12,13 +12,18 @@ Memory beside the model: 2 K gradients for the moments, one for the gradient, on
 
 import inspect
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-Moving = tuple[Tensor, Tensor, Tensor]
-"""A parameter, and both moments of a domain's gradients."""
+
+class ParameterMoments(NamedTuple):
+    """A parameter, and both moments of a domain's gradients."""
+
+    parameter: Tensor
+    mean: Tensor
+    square: Tensor
 
 
 class UncompiledOptimizer(torch.optim.Optimizer):
@@ -68,7 +73,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         self.domains = domains
         self._taken: list[tuple[int, float]] = []
 
-    def forget_taken(self) -> None:
+    def forget_taken_gradients(self) -> None:
         """Before a step: domains taken for one that was skipped, as by a GradScaler, move none."""
         self._taken.clear()
 
@@ -108,8 +113,8 @@ class PerDomainAdamW(UncompiledOptimizer):
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             for domain, coefficient in self._domains_and_coefficients():
-                for n, own in self._by_moment_steps(parameters, domain).items():
-                    self._move_parameters(group, own, n, coefficient)
+                for n, own in self._moments_by_gradient_count(parameters, domain).items():
+                    self._update_parameters(group, own, n, coefficient)
         self._taken.clear()
         return result
 
@@ -117,32 +122,34 @@ class PerDomainAdamW(UncompiledOptimizer):
         """The domains that move the parameters in this step, each with its coefficient."""
         return self._taken
 
-    def _by_moment_steps(self, parameters: list[Tensor], domain: int) -> dict[int, list[Moving]]:
+    def _moments_by_gradient_count(
+        self, parameters: list[Tensor], domain: int
+    ) -> dict[int, list[ParameterMoments]]:
         """The parameters by how many gradients of a domain they took: late ones took fewer."""
-        result: dict[int, list[Moving]] = {}
+        result: dict[int, list[ParameterMoments]] = {}
         means, squares, steps = self._moments(parameters, domain)
-        moving = zip(parameters, means, squares, strict=True)
-        for own, n in zip(moving, torch.stack(steps).tolist(), strict=True):
+        moments = map(ParameterMoments, parameters, means, squares)
+        for own, n in zip(moments, torch.stack(steps).tolist(), strict=True):
             result.setdefault(n, []).append(own)
         return result
 
-    def _move_parameters(
+    def _update_parameters(
         self,
         group: dict[str, Any],
-        moving: list[Moving],
-        moment_steps: int,
+        moments: list[ParameterMoments],
+        gradient_count: int,
         coefficient: float,
     ) -> None:
-        """Moves parameters of a group along the moments of a domain, of n gradients each."""
-        if moment_steps == 0:
+        """Steps parameters of a group along the moments of a domain, in place."""
+        if gradient_count == 0:
             # They begin to train after the gradient was taken.
             return
         beta1, beta2 = group["betas"]
-        parameters, means, squares = map(list, zip(*moving, strict=True))
+        parameters, means, squares = map(list, zip(*moments, strict=True))
         denominators = torch._foreach_sqrt(squares)
-        torch._foreach_div_(denominators, (1 - beta2**moment_steps) ** 0.5)
+        torch._foreach_div_(denominators, (1 - beta2**gradient_count) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
-        rate = group["lr"] * coefficient / (1 - beta1**moment_steps)
+        rate = group["lr"] * coefficient / (1 - beta1**gradient_count)
         torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

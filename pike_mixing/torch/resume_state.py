@@ -22,7 +22,10 @@ FORMAT = 2
 
 
 def json_value(value: Any) -> Any:
-    """The value as JSON holds it; of what it cannot hold, the type's name."""
+    """The value as JSON holds it: of arrays and tensors their numbers, of tuples lists.
+
+    Of what it cannot hold, the type's name.
+    """
 
     def json_default(value: Any) -> Any:
         return value.tolist() if hasattr(value, "tolist") else str(type(value))
@@ -37,11 +40,7 @@ def state_with_digest(**content: Any) -> dict[str, Any]:
 
 
 def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
-    """Refuses a state that `state_with_digest` did not give, or that has other values than it must.
-
-    Raises:
-        InputError: it is not; each value that is another here is named.
-    """
+    """Refuses a state that is not of `state_with_digest`, or has other values than it must."""
     result = state.get("format") if isinstance(state, Mapping) else None
     if result != FORMAT:
         raise InputError(
@@ -108,16 +107,3 @@ def unpack_state(values: Mapping[str, Any]) -> State:
         ).reshape(of["shape"])
         for name, of in values.items()
     }
-
-
-def plain_values(value: Any) -> Any:
-    """A state as JSON would bring it back: of arrays and tensors their numbers, of tuples lists.
-
-    States that were saved by other ways than JSON hold such. What a domain's own data set gave is
-    left as it is.
-    """
-    if isinstance(value, Mapping):
-        return {n: part if n == "dataset" else plain_values(part) for n, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(part) for part in value]
-    return value.tolist() if hasattr(value, "tolist") else value

@@ -33,55 +33,45 @@ UNKNOWN = "None"
 
 
 def refuse_unless_dataset(domain: str, dataset: Any) -> None:
-    """Refuses what could be read, but whose elements are not rows.
-
-    Raises:
-        InputError: a text, a path, a loader, a sampler, a table of columns, or a set.
-    """
+    """Refuses what could be read, but whose elements are not rows."""
     kind, module = type(dataset).__name__, type(dataset).__module__.partition(".")[0]
-    if isinstance(dataset, str | bytes | bytearray | os.PathLike):
-        text = os.fsdecode(dataset) if isinstance(dataset, os.PathLike) else dataset
-        raise InputError(
-            f"domain {domain!r} is a {kind}, {text[:60]!r}: give the data set itself, such as "
-            'datasets.load_dataset("json", data_files=PATH, split="train")'
-        )
     # Loaders of Mixing, Fabric and others are none of torch's.
     wraps = hasattr(dataset, "dataset") and hasattr(dataset, "batch_size")
-    if (
+    problem = ""
+    if isinstance(dataset, str | bytes | bytearray | os.PathLike):
+        text = os.fsdecode(dataset) if isinstance(dataset, os.PathLike) else dataset
+        problem = (
+            f", {text[:60]!r}: give the data set itself, such as "
+            'datasets.load_dataset("json", data_files=PATH, split="train")'
+        )
+    elif (
         isinstance(dataset, DataLoader)
         or kind == "IterableDatasetShard"
         or (wraps and not isinstance(dataset, Dataset))
     ):
-        raise InputError(
-            f"domain {domain!r} is a {kind}, whose elements are batches, or the rows of one "
-            "process: give its `dataset`; the batches are made of the mixed rows"
+        problem = (
+            ", whose elements are batches, or the rows of one process: give its `dataset`; the "
+            "batches are made of the mixed rows"
         )
-    if getattr(dataset, "ndim", 1) == 0:
-        raise InputError(
-            f"domain {domain!r} is a single number, {dataset!r}: give an array of rows"
-        )
-    if isinstance(dataset, Sampler):
-        raise InputError(f"domain {domain!r} is a {kind}, which gives numbers: give the data set")
-    if isinstance(dataset, set | frozenset):
-        raise InputError(
-            f"domain {domain!r} is a {kind}, whose order differs from process to process: give a "
-            "list, such as sorted(...)"
-        )
-    if module in ("pandas", "polars", "pyarrow") and not isinstance(dataset, Mapping):
+    elif getattr(dataset, "ndim", 1) == 0:
+        problem = f" of a single number, {dataset!r}: give an array of rows"
+    elif isinstance(dataset, Sampler):
+        problem = ", which gives numbers: give the data set"
+    elif isinstance(dataset, set | frozenset):
+        problem = ", whose order differs from process to process: give a list, such as sorted(...)"
+    elif module in ("pandas", "polars", "pyarrow") and not isinstance(dataset, Mapping):
         how = {"pandas": "to_dict('records')", "polars": "to_dicts()"}.get(module, "to_pylist()")
         how = "tolist()" if kind == "Series" and module == "pandas" else how
-        raise InputError(
-            f"domain {domain!r} is a {kind} of {module}, whose elements are not rows: give "
-            f"its rows, .{how}, or datasets.Dataset of it"
+        problem = (
+            f" of {module}, whose elements are not rows: give its rows, .{how}, or "
+            "datasets.Dataset of it"
         )
+    if problem:
+        raise InputError(f"domain {domain!r} is a {kind}{problem}")
 
 
 def read_first_rows(datasets: Mapping[str, Any]) -> dict[str, Any]:
-    """The first row of each domain, read anew; global random numbers stay as they were.
-
-    Raises:
-        InputError: a domain has no rows.
-    """
+    """The first row of each domain, read anew; global random numbers stay as they were."""
     with _restored_random_states():
         return {
             name: _first_rows_stream(dataset, name).row(0) for name, dataset in datasets.items()
@@ -134,15 +124,7 @@ class ColumnUnion:
 
 
 def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
-    """Compares the columns and types of one row of each domain; lengths may differ.
-
-    Args:
-        rows: A row by domain.
-        columns: "union" where a domain may lack a column, see `Columns`.
-
-    Raises:
-        InputError: they differ: the columns, and the domains.
-    """
+    """Compares the columns and types of one row of each domain; lengths may differ."""
     found = {name: _kind_and_shape_by_column(row) for name, row in rows.items()}
     if lines := _column_differences(found, missing=columns == "same", shapes=False):
         raise InputError(_unfit_message(lines))
@@ -151,16 +133,7 @@ def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
 def refuse_uncollatable_domains(
     rows: Mapping[str, Any], collate_fn: Callable[[list[Any]], Any], size: int
 ) -> None:
-    """Compares what a collate function makes of each domain's row, and of rows of two domains.
-
-    Args:
-        rows: A row by domain.
-        collate_fn: Makes a micro-batch of a list of rows.
-        size: Rows of a micro-batch.
-
-    Raises:
-        InputError: columns or types differ, or rows cannot be joined.
-    """
+    """Compares what a collate function makes of each domain's row, and of rows of two domains."""
     raw = {name: _kind_and_shape_by_column(row) for name, row in rows.items()}
     (first, row), *others = rows.items()
     with _restored_random_states():
@@ -278,11 +251,7 @@ def unique_dataset_name(settings: Mapping[str, Any]) -> str:
 
 
 def refuse_cut_streams(datasets: Mapping[str, Any]) -> None:
-    """Refuses streams of `datasets` that give this process a part of their rows.
-
-    Raises:
-        InputError: `split_dataset_by_node` has cut one.
-    """
+    """Refuses streams of `datasets` that give this process a part of their rows."""
     for name, dataset in datasets.items():
         cut: Any = getattr(dataset, "_distributed", None)
         if cut is not None and cut.world_size > 1:
@@ -303,17 +272,14 @@ COMPARED = 16
 same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
 
-def describe_domains(
+def domain_descriptions(
     datasets: Mapping[str, Any], is_compared: Callable[[Any], bool]
 ) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
 
     The digests are of the first rows, and of the last of a map-style data set. Columns that are
-    another at each reading, as with random augmentation, have none.
-
-    Args:
-        datasets: The domains.
-        is_compared: Whether a data set is described.
+    another at each reading, as with random augmentation, have none. Only data sets that are to be
+    compared are described.
     """
     return [
         [name, streams.map_style_length(d), _stable_column_digests(d, name)]
@@ -328,10 +294,11 @@ def _stable_column_digests(dataset: Any, name: str) -> dict[str, str]:
 
 
 def _column_digests(dataset: Any, name: str) -> dict[str, str]:
-    length, columns = streams.map_style_length(dataset), dict[str, list[str]]()
+    length = streams.map_style_length(dataset)
     positions = (
         [*range(COMPARED)] if length is None else [*range(min(COMPARED, length)), length - 1]
     )
+    columns = collections.defaultdict[str, list[Any]](list)
     with _restored_random_states():
         # The same on every process, and at each reading.
         random.seed(0)
@@ -341,37 +308,29 @@ def _column_digests(dataset: Any, name: str) -> dict[str, str]:
         for position in positions:
             row = stream.row(position)
             for column, value in row.items() if isinstance(row, Mapping) else [("", row)]:
-                columns.setdefault(str(column), []).append(_value_digest(value))
-    return {column: _value_digest(digests) for column, digests in columns.items()}
+                columns[str(column)].append(value)
+    return {column: _json_digest(values) for column, values in columns.items()}
 
 
-def _value_digest(value: Any) -> str:
-    """A digest of a row's values, the same on every machine."""
-    if isinstance(value, Mapping):
-        text = repr([(str(key), _value_digest(part)) for key, part in value.items()])
-    elif isinstance(value, tuple | list):
-        text = repr([_value_digest(part) for part in value])
-    elif isinstance(value, torch.Tensor):
-        text = repr(value.detach().cpu().tolist())
-    elif isinstance(value, np.ndarray | np.generic):
-        text = repr(value.tolist())
-    elif value is None or isinstance(value, str | bytes | int | float):
-        text = repr(value)
-    else:
+def _json_digest(values: Any) -> str:
+    """A digest of plain values, arrays and images, the same on every machine."""
+
+    def plain_value(value: Any) -> Any:
+        if hasattr(value, "tolist"):
+            return value.tolist()
+        if isinstance(value, Mapping):
+            return dict(value)
+        if isinstance(value, bytes):
+            return repr(value)
         # Images are given as objects.
-        text = repr(value.tobytes()) if hasattr(value, "tobytes") else type(value).__name__
-    return hashlib.sha1(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return repr(value.tobytes() if hasattr(value, "tobytes") else type(value))
+
+    text = json.dumps(values, default=plain_value, skipkeys=True)
+    return hashlib.sha1(text.encode()).hexdigest()
 
 
 def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
-    """Refuses domains that are not the same on every process.
-
-    Args:
-        described: By process, what `describe_domains` gave.
-
-    Raises:
-        InputError: one differs, as where rows were cut by process before.
-    """
+    """Refuses domains that are not the same on every process."""
     (first, ours), *others = sorted(described.items())
     for rank, theirs in others:
         for (name, rows, digests), (other, others_rows, other_digests) in zip(
@@ -388,25 +347,20 @@ def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
                 )
 
 
-def compare_with_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
-    """Refuses domains that are not the same on every process of a group; all of them call this.
-
-    Raises:
-        InputError: one differs; on every process.
-    """
-    own = json.dumps(describe_domains(datasets, lambda _: True))
+def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
+    """Refuses domains that are not the same on every process of a group; all of them call this."""
+    own = json.dumps(domain_descriptions(datasets, lambda _: True))
     texts = parallel.gather_texts(own, group)
     refuse_other_domains({rank: json.loads(text) for rank, text in enumerate(texts)})
 
 
-def compare_with_others(
+def refuse_domains_unlike_others(
     datasets: Mapping[str, Any], key: str, is_compared: Callable[[Any], bool]
 ) -> None:
     """Compares with those processes that did this already, and waits for none.
 
-    Raises:
-        InputError: a domain differs; on the process that comes later.
+    The process that comes later is the one that refuses.
     """
-    if own := describe_domains(datasets, is_compared):
+    if own := domain_descriptions(datasets, is_compared):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})

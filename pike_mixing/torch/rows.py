@@ -18,13 +18,7 @@ class UnreadRows:
     """Rows that are read when a pass takes them: each process reads its own."""
 
     def __init__(self, read: Callable[[range], Rows], which: range, device: torch.device) -> None:
-        """Keeps how to read.
-
-        Args:
-            read: Reads the rows of these numbers.
-            which: Numbers of the rows.
-            device: Where they are once they are read.
-        """
+        """Keeps how to read."""
         self._read, self._which, self.device = read, which, device
 
     def __getitem__(self, part: slice) -> "UnreadRows":
@@ -37,11 +31,7 @@ class UnreadRows:
 
 
 def tensors_of_rows(rows: Rows) -> Iterator[Tensor]:
-    """The tensors of rows.
-
-    Raises:
-        InputError: something else is among them.
-    """
+    """The tensors of rows."""
     if isinstance(rows, Tensor):
         yield rows
     elif isinstance(rows, Mapping):
@@ -57,12 +47,8 @@ def tensors_of_rows(rows: Rows) -> Iterator[Tensor]:
         )
 
 
-def count(rows: Rows) -> int:
-    """How many rows there are; None has none.
-
-    Raises:
-        InputError: the tensors do not agree.
-    """
+def row_count(rows: Rows) -> int:
+    """How many rows there are; None has none."""
     sizes = {part.shape[0] if part.ndim else 0 for part in tensors_of_rows(rows)}
     if len(sizes) > 1:
         raise InputError(f"the tensors of the rows have {sorted(sizes)} rows: they must be as many")
@@ -100,7 +86,7 @@ def split(rows: Rows, size: int) -> list[Rows]:
     """The rows in pieces of `size`; the last may be shorter."""
     if size < 1:
         raise InputError(f"micro_batch_rows: {size} must be at least 1")
-    return [select(rows, slice(at, at + size)) for at in range(0, count(rows), size)]
+    return [select(rows, slice(at, at + size)) for at in range(0, row_count(rows), size)]
 
 
 def to_device(rows: Rows, device: torch.device) -> Rows:

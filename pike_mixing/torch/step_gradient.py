@@ -24,7 +24,7 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradients, parallel
-from pike_mixing.torch.domain_gradient import backward_pass
+from pike_mixing.torch.domain_gradient import losses_after_backward
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows, with_is_last
 
@@ -79,14 +79,14 @@ class StepRows(Protocol):
     def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
-    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
-        """What `domain_means` needs of numbers of each row, by piece: summed over the processes."""
+    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """What `means_of_joined` needs of numbers of each row, over all processes."""
 
-    def domain_means(self, joined: Tensor) -> Floats:
+    def means_of_joined(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
 
 
-def row_shares(rows: StepRows) -> Floats:
+def domain_shares(rows: StepRows) -> Floats:
     """b_k / b of equation `eq: mix_framework`."""
     share_K: Floats = rows.count_K / rows.count_K.sum()
     return share_K
@@ -106,18 +106,13 @@ class StepGradient:
     statistics_micro_batch_rows: int
     """Rows of a pass that measures gradient statistics."""
     optimizer: Any = None
-    """For methods with moments per domain: a `PerDomainAdamW`, or what has its `forget()`,
-    `take(domain, coefficient)` and `zero_grad()`."""
+    """For methods with moments per domain: a `PerDomainAdamW`."""
     max_norm: float = math.inf
     """Longest gradient that is not shortened; with moments per domain, of each."""
 
     @functools.cached_property
     def target(self) -> Target:
-        """The model's parameters, read once, and anew after `use`.
-
-        Raises:
-            InputError: there is no model yet, or its gradients cannot be measured.
-        """
+        """The model's parameters, read once, and anew after `use`."""
         if self.model is None:
             raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
         return Target(self.model, self.passes)
@@ -138,16 +133,12 @@ class StepGradient:
     ) -> StepResult:
         """Leaves the clipped gradient in the parameters, or in the moments of each domain.
 
-        Args:
-            method: The mixing method.
-            state: Its state before the step.
-            step: 0-based step.
-            rows: The step's rows.
-            leave_gradient: Whether the gradient is left. Without it no pass is made but those that
-                measure: the training loss is the caller's own, by the result's coefficients.
+        Without `leave_gradient` no pass is made but those that measure: the training loss is the
+        caller's own, by the result's coefficients.
         """
         needs, count_K = method.needs(), rows.count_K
         seen = Signals(step, int(count_K.sum()), count_K=count_K)
+        measures = needs.has_batch_statistics(step)
         if leave_gradient or needs.moments_per_domain:
             # What a trainer left of the step before is no part of a domain's gradient.
             for p in self.target.parameters:
@@ -155,46 +146,44 @@ class StepGradient:
         compares = needs.losses and needs.losses_after and self.passes.modes
         if needs.weighs_losses or compares:
             seen = dataclasses.replace(seen, loss_K=self.domain_means(self.passes.losses, rows))
-        result = self._make_gradient(method, state, seen, rows, leave_gradient)
+        if needs.moments_per_domain:
+            c_K = method.gradient_coefficients(state, seen)
+            result = self._move_moments(seen, rows, c_K, measures, leave_gradient)
+        elif needs.gramian:
+            result = self._combine_gradients(method, state, seen, rows, measures, leave_gradient)
+        else:
+            if needs.reference:
+                excess_K = self.domain_means(self.passes.excess, rows)
+                seen = dataclasses.replace(seen, excess_K=excess_K)
+            c_K = method.loss_weights(state, seen)
+            if leave_gradient and not measures:
+                result = self._weigh_rows(seen, rows, c_K)
+            else:
+                result = self._weigh_domains(seen, rows, c_K, measures, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses(seen.loss_K) if compares else result
 
-    def _make_gradient(
-        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
-    ) -> StepResult:
-        needs = method.needs()
-        if needs.moments_per_domain:
-            return self._move_moments(method, state, signals, rows, leave_gradient)
-        if needs.gramian:
-            return self._combine_gradients(method, state, signals, rows, leave_gradient)
-        if needs.reference:
-            signals = dataclasses.replace(
-                signals, excess_K=self.domain_means(self.passes.excess, rows)
-            )
-        return self._weigh_domains(
-            method, signals, rows, method.loss_weights(state, signals), leave_gradient
-        )
-
     def _weigh_domains(
         self,
-        method: Method,
         signals: Signals,
         rows: StepRows,
         c_K: Floats | None,
+        measures: bool,
         leave_gradient: bool,
     ) -> StepResult:
-        share_K = row_shares(rows) if c_K is None else c_K
+        """Adds the domains' gradients by weight while they are measured, if they are."""
+        chosen_K = domain_shares(rows) if c_K is None else c_K
         measured = None
-        if method.needs().has_batch_statistics(signals.step):
+        if measures:
 
             def add(k: int, parts: list[Tensor]) -> None:
-                self.target.add(parts, float(share_K[k]))
+                self.target.add(parts, float(chosen_K[k]))
 
-            measured = self._measure_domains(
-                method, signals, rows, add if leave_gradient else None, leave_gradient
-            )
-        elif leave_gradient:
-            return self._weigh_rows(signals, rows, share_K, c_K)
+            of_domains = self._rows_by_domain(rows, measures=True)
+            with self._without_traces_unless_left(leave_gradient):
+                measured = gradients.measure_domains(
+                    self.target, of_domains, add if leave_gradient else None
+                )
         return self._step_result(signals, measured, leave_gradient, c_K)
 
     def _step_result(
@@ -227,33 +216,38 @@ class StepGradient:
 
         return read_seen, lambda: host()[3 * len(numbers) :].tolist() if host else []
 
-    def _weigh_rows(
-        self, signals: Signals, rows: StepRows, share_K: Floats, c_K: Floats | None
-    ) -> StepResult:
+    def _weigh_rows(self, signals: Signals, rows: StepRows, c_K: Floats | None) -> StepResult:
+        """One pass over all rows, of weighted losses."""
         target, passes, result = self.target, self.passes, []
+        share_K = domain_shares(rows) if c_K is None else c_K
         passes.clear_gradients(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
             for piece, last in with_is_last(rows.pieces(share_K)):
                 with target.summing(last=last):
-                    loss_B = backward_pass(plain, target, piece.rows, piece.weight_B)
+                    loss_B = losses_after_backward(plain, target, piece.rows, piece.weight_B)
                 passes.run_recorded()
                 result.append((piece, loss_B))
-        joined, norm = rows.join_parts(result), self._clip_and_norm()
+        joined, norm = rows.join_numbers(result), self._clip_and_norm()
         # One transfer.
         both = torch.cat([joined.flatten(), norm[None].to(joined)])
         numbers = functools.cache(passes.begin_fetch(both.double()))
 
         def read_seen() -> Signals:
-            return dataclasses.replace(signals, loss_K=rows.domain_means(numbers()[:-1]))
+            return dataclasses.replace(signals, loss_K=rows.means_of_joined(numbers()[:-1]))
 
         return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
 
     def _move_moments(
-        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
+        self,
+        signals: Signals,
+        rows: StepRows,
+        c_K: Floats | None,
+        measures: bool,
+        leave_gradient: bool,
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
-        self.optimizer.forget_taken()
-        share_K, c_K = row_shares(rows), method.gradient_coefficients(state, signals)
+        self.optimizer.forget_taken_gradients()
+        share_K = domain_shares(rows)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
         share: list[float] = []
@@ -266,7 +260,11 @@ class StepGradient:
             self.optimizer.zero_grad()
             self.passes.run_recorded()
 
-        measured = self._measure_domains(method, signals, rows, take, leave_gradient)
+        of_domains = self._rows_by_domain(rows, measures)
+        with self._without_traces_unless_left(leave_gradient):
+            measured = gradients.measure_domains(
+                self.target, of_domains, take, with_variance=measures
+            )
         read_seen, read_norms = self._signals_and_norms_readers(signals, measured, norms)
 
         def read_norm() -> float:
@@ -286,23 +284,7 @@ class StepGradient:
                 self.passes.run_recorded()
                 result.append((piece, number_B))
         free_weights(self.target.units)
-        return rows.domain_means(self.passes.begin_fetch(rows.join_parts(result))())
-
-    def _measure_domains(
-        self,
-        method: Method,
-        signals: Signals,
-        rows: StepRows,
-        take_gradient: Callable[[int, list[Tensor]], None] | None,
-        leave_gradient: bool,
-    ) -> gradients.DeviceStatistics:
-        """Makes each domain's gradient for `take_gradient`; what was measured, on the device."""
-        wanted = method.needs().has_batch_statistics(signals.step)
-        of_domains = self._rows_by_domain(rows, wanted)
-        with self._without_traces_unless_left(leave_gradient):
-            return gradients.measure_domains(
-                self.target, of_domains, take_gradient, with_variance=wanted
-            )
+        return rows.means_of_joined(self.passes.begin_fetch(rows.join_numbers(result))())
 
     def _without_traces_unless_left(self, leave_gradient: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
@@ -319,28 +301,33 @@ class StepGradient:
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
         if inner_products:
-            _, gram_KxK, measured = gradients.measure_gramian(target, of_domains)
-            return measured, gram_KxK
-        return gradients.measure_domains(target, of_domains).on_host(self.passes), None
+            measured = gradients.measure_gramian(target, of_domains)
+            return measured.statistics, measured.gram_KxK
+        return gradients.measure_domains(target, of_domains).fetch_statistics(self.passes), None
 
     def _combine_gradients(
-        self, method: Method, state: State, signals: Signals, rows: StepRows, leave_gradient: bool
+        self,
+        method: Method,
+        state: State,
+        signals: Signals,
+        rows: StepRows,
+        measures: bool,
+        leave_gradient: bool,
     ) -> StepResult:
         """All K gradients of the batch, combined by what their inner products say."""
-        wanted = method.needs().has_batch_statistics(signals.step)
-        of_domains = self._rows_by_domain(rows, wanted)
+        of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
-            parts_K, gram_KxK, measured = gradients.measure_gramian(
-                self.target, of_domains, with_variance=wanted
-            )
-        statistics = measured if wanted else None
+            measured = gradients.measure_gramian(self.target, of_domains, with_variance=measures)
         signals = dataclasses.replace(
-            signals, loss_K=measured.loss_K, gram_KxK=gram_KxK, statistics=statistics
+            signals,
+            loss_K=measured.statistics.loss_K,
+            gram_KxK=measured.gram_KxK,
+            statistics=measured.statistics if measures else None,
         )
         c_K = method.gradient_coefficients(state, signals)
         if leave_gradient:
-            chosen_K = row_shares(rows) if c_K is None else c_K
-            for c, parts in zip(chosen_K.tolist(), parts_K, strict=True):
+            chosen_K = domain_shares(rows) if c_K is None else c_K
+            for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
         return self._step_result(signals, None, leave_gradient, c_K)

@@ -51,12 +51,8 @@ class StepRecord:
         """Whether the losses of all micro-batches are there."""
         return 0 < len(self.domains_of) == len(self.losses)
 
-    def note_losses(self, loss_B: Tensor) -> Ints:
-        """Notes the losses of the next micro-batch, and returns the domain of each row.
-
-        Raises:
-            InputError: no step runs, or these are not the losses of each row.
-        """
+    def note_losses_and_return_domains(self, loss_B: Tensor) -> Ints:
+        """Notes the losses of the next micro-batch, and returns the domain of each row."""
         if len(self.losses) == len(self.domains_of):
             raise InputError(
                 "losses without a step: take its micro-batches from mixing.data_loader, or give "
@@ -66,7 +62,7 @@ class StepRecord:
         self.losses.append(checked_losses(loss_B, len(domain_B)).detach())
         return domain_B
 
-    def weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
+    def row_weights(self, domain_B: Ints, share_K: Floats) -> Tensor:
         """Weight of each row: share_k / b_k, with b_k rows over all processes."""
         return torch.from_numpy((share_K / self.count_K.clip(min=1))[domain_B])
 
@@ -74,7 +70,7 @@ class StepRecord:
         """The micro-batches, see `StepRows`."""
         for domain_B, batch in zip(self.domains_of, self.micro_batches, strict=True):
             B = len(domain_B)
-            weight_B = torch.ones(B) if share_K is None else self.weights(domain_B, share_K)
+            weight_B = torch.ones(B) if share_K is None else self.row_weights(domain_B, share_K)
             yield Piece(batch, weight_B, B, 1.0)
 
     def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
@@ -86,7 +82,7 @@ class StepRecord:
                 pieces += rows.split(rows.select(batch, own), size)
         return gradients.rows_by_domain_on_process(pieces_K, self.group, self.spare)
 
-    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
         return self._sums_by_domain([numbers for _, numbers in parts])
 
@@ -99,7 +95,7 @@ class StepRecord:
         parallel.sum_in_place([sums_2K], self.group)
         return sums_2K
 
-    def domain_means(self, joined: Tensor) -> Floats:
+    def means_of_joined(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
         total_K, rows_K = joined.cpu().numpy().reshape(2, -1)
         with np.errstate(invalid="ignore"):
@@ -109,7 +105,9 @@ class StepRecord:
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
         return (
-            self.domain_means(self._sums_by_domain(self.losses)) if self.is_step_complete else None
+            self.means_of_joined(self._sums_by_domain(self.losses))
+            if self.is_step_complete
+            else None
         )
 
 
@@ -147,12 +145,12 @@ class DealtRows:
             at += R
         return result
 
-    def join_parts(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """A number of each row, in their order."""
         own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
-        return parallel.join_rows(own, int(self.count_K.sum()), self.passes.group)
+        return parallel.gather_numbers_of_rows(own, int(self.count_K.sum()), self.passes.group)
 
-    def domain_means(self, joined: Tensor) -> Floats:
+    def means_of_joined(self, joined: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
         of_domains = joined.double().split(self.count_K.tolist())
         return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()

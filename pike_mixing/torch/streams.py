@@ -27,18 +27,10 @@ class Stream(Protocol):
 
 
 def open_stream(dataset: Any, domain: str, *, seed: int, purpose: str, shuffle: bool) -> Stream:
-    """The stream of a domain.
+    """The rows of a domain's data set, in an order of their own for each purpose.
 
-    Args:
-        dataset: Map-style (`__len__` and `__getitem__`), or an iterable that can be read again.
-        domain: Its name.
-        seed: Seed of the order.
-        purpose: What the rows are for; another purpose has another order.
-        shuffle: Whether a map-style data set is read in a new random order each time round. The
-            order of an iterable is its own, the same for every purpose.
-
-    Raises:
-        InputError: it is neither, or empty.
+    Shuffled, a map-style data set is read in a new random order each time round. The order of an
+    iterable, which must be one that can be read again, is its own for every purpose.
     """
     if isinstance(dataset, Mapping):
         raise InputError(

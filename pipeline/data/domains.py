@@ -84,16 +84,11 @@ def write_clusters(
             f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
             + yaml.safe_dump({"sources": sources}, sort_keys=False)
         )
-        made_from.write_manifest(
+        taken.write_manifest(
             folder / atomic_files.MANIFEST,
-            stage="domains",
             settings=values | {"clusters": clusters, "seed": seed},
-            inputs=[],
-            given=inputs,
             files=[*paths, folder / SECTIONS],
-            modules=[__name__],
             facts={"domains": dict(zip(names, words_C, strict=True))},
-            snapshot=taken,
         )
     count_C = np.bincount(cluster_N, minlength=clusters)
     width = len(names[-1])

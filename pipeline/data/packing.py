@@ -276,21 +276,16 @@ def pack_corpus(
         for warning in result["warnings"]:
             log.warning("%s", warning)
         (partial / "README.md").write_text(describe.corpus_card_text(result), encoding="utf-8")
-        made_from.write_manifest(
+        taken.write_manifest(
             partial / atomic_files.MANIFEST,
-            stage="pack",
             settings=values,
-            inputs=inputs,
-            given=given,
             files=sorted(partial.iterdir()),
-            modules=[__name__],
             facts=result,
             known_sha256={
                 partial / shard["file"]: shard["sha256"]
                 for facts in split_facts.values()
                 for shard in facts["shards"]
             },
-            snapshot=taken,
         )
 
 

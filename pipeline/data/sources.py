@@ -60,16 +60,8 @@ def download_source(settings_file: Path, out: Path) -> None:
             files.append(partial / f"{store.VALIDATION}.parquet")
             others = _write_source(held_out, files[1], out.name)
             facts["validation"] = {n: others[n] for n in VALIDATION_FACTS if n in others}
-        made_from.write_manifest(
-            partial / atomic_files.MANIFEST,
-            stage=store.STAGE,
-            settings=values,
-            inputs=[],
-            given=given,
-            files=files,
-            modules=modules,
-            facts=facts,
-            snapshot=taken,
+        taken.write_manifest(
+            partial / atomic_files.MANIFEST, settings=values, files=files, facts=facts
         )
 
 

@@ -275,20 +275,15 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     with atomic_files.atomic_write(out, STAGE, inputs) as partial:
         partial.write_bytes(content)
     tokenizer = Tokenizer(out)
-    made_from.write_manifest(
+    taken.write_manifest(
         manifest,
-        stage=STAGE,
         settings=values,
-        inputs=read,
-        given=given,
         files=[out],
-        modules=[__name__],
         facts={
             **tokenizer.manifest_facts(),
             "unknown": tokenizer.unknown,
             "training_characters": sampled,
         },
-        snapshot=taken,
     )
 
 

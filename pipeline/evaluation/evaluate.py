@@ -93,19 +93,15 @@ def evaluate_run(
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += rows.write(out / f"step{step}", step)
             bar.add(1, step=step)
-        made_from.write_manifest(
+        taken.write_manifest(
             out / atomic_files.MANIFEST,
-            stage="evaluate",
             settings=values,
-            inputs=[*read, *fetched],
             files=written,
-            modules=[__name__],
             facts={
                 "run": record["run"],
                 "steps": list(steps),
                 **_manifest_facts(domains, benchmarks),
             },
-            snapshot=taken,
         )
 
 

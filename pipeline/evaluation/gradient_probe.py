@@ -81,15 +81,11 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
             _write_similarities(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        made_from.write_manifest(
+        taken.write_manifest(
             out / atomic_files.MANIFEST,
-            stage="probe",
             settings=values,
-            inputs=read,
             files=[out / f"step{step}.parquet" for step in steps],
-            modules=[__name__],
             facts={"run": record["run"], "steps": list(steps), "rows": count},
-            snapshot=taken,
         )
 
 

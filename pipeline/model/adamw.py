@@ -6,7 +6,11 @@ from typing import Any
 import torch
 from torch import nn
 
-from pike_mixing.torch.per_domain_adamw import Moving, PerDomainAdamW, UncompiledOptimizer
+from pike_mixing.torch.per_domain_adamw import (
+    ParameterMoments,
+    PerDomainAdamW,
+    UncompiledOptimizer,
+)
 from pipeline import settings
 from pipeline.runtime import devices
 
@@ -47,18 +51,18 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
         taken = dict(self._taken)
         return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
 
-    def _move_parameters(
+    def _update_parameters(
         self,
         group: dict[str, Any],
-        moving: list[Moving],
-        moment_steps: int,
+        moments: list[ParameterMoments],
+        gradient_count: int,
         coefficient: float,
     ) -> None:
         beta1, beta2 = group["betas"]
-        n, device = max(moment_steps, 1), moving[0][0].device
+        n, device = max(gradient_count, 1), moments[0].parameter.device
         rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
         root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
-        for parameter, mean, square in moving:
+        for parameter, mean, square in moments:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)
 
 

@@ -14,7 +14,9 @@ output_root                 a plan               -> its folder, settings files
 plan_hints                  a plan               -> names that nothing uses
 outdated                    a plan, manifests    -> what the plan would make otherwise, as times
 verify                      results              -> what is changed, missing or foreign
-jobs, resources, cost       a plan               -> every job with what it takes: `pike plan`
+run_estimates               a run's settings     -> memory, hours, disk of its jobs
+job_estimates, cost         a plan               -> what every job takes: `pike plan`
+rule_resources              a plan, a profile    -> memory, time, GPUs that jobs ask for
 profile, slurm              a profile            -> what it sets for the jobs, judged
 rule_inputs                 a plan               -> what the workflow's rules read
 workflow_jobs               what Snakemake asks  -> what jobs read, take and find

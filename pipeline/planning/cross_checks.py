@@ -75,48 +75,44 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         origin: Where it was set, for messages.
         files: Those that set it: a list with an anchor is named by it, once for all its places.
     """
-    dangling = [
-        (where, name, known)
-        for names, known, where in _name_uses(config)
-        for name in names
-        if name not in known
-    ]
-    if dangling:
-        lists = strict_yaml.anchor_by_place(files)
-        by_place: dict[tuple[str, str], str] = {}
-        for where, name, known in dangling:
-            place = f"{where}, the list {lists[where]}" if where in lists else where
-            by_place.setdefault(
-                (lists.get(where, where), name), unknown_name_message(name, known, place)
-            )
-        return [f"{origin}: {problem}" for problem in by_place.values()]
-    if found := [*_grid_problems(config), *_swarm_problems(config)]:
-        return [f"{origin}: {problem}" for problem in found]
+    if undefined := _undefined_name_problems(config, files):
+        return [f"{origin}: {problem}" for problem in undefined]
+    if clashes := [*_made_name_problems(config)]:
+        return [f"{origin}: {problem}" for problem in clashes]
     whole = validate_settings.validate(Experiment, config, origin, together=False)
-    further = [
-        f"{origin}: {problem}" for problem in _incompatibility_problems(config, whole.training)
-    ]
-    if unnamed := [n for n, problem in enumerate(further) if OTHER_DOMAIN.search(problem)]:
+    further = [*_incompatibility_problems(config, whole.training)]
+    if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_by_place(files)
-        for n in unnamed:
-            further[n] += _domain_list_hint(further[n], lists)
-    return schema.contradictions(whole, origin) + further
+        further = [problem + _domain_list_hint(problem, lists) for problem in further]
+    return schema.contradictions(whole, origin) + [f"{origin}: {problem}" for problem in further]
 
 
-OTHER_DOMAIN = re.compile(r"(?:: scenarios\.(\S+)\.target|in scenario (\S+): \w+): .* is unknown: ")
+def _undefined_name_problems(config: Config, files: Iterable[Path]) -> list[str]:
+    dangling = [
+        (use, name) for use in _name_uses(config) for name in use.names if name not in use.known
+    ]
+    lists = strict_yaml.anchor_by_place(files) if dangling else {}
+    by_place: dict[tuple[str, str], str] = {}
+    for (_, known, where), name in dangling:
+        place = f"{where}, the list {lists[where]}" if where in lists else where
+        problem = unknown_name_message(name, known, place)
+        by_place.setdefault((lists.get(where, where), name), problem)
+    return [*by_place.values()]
+
+
+OTHER_DOMAIN = re.compile(r"(?:^scenarios\.(\S+)\.target|in scenario (\S+): \w+): .* is unknown: ")
 """A message on a weight of a domain that the scenario does not have."""
 
 
 def _domain_list_hint(problem: str, lists: Mapping[str, str]) -> str:
     """Where a domain is added, if that is another place than the scenario."""
     found = OTHER_DOMAIN.search(problem)
-    assert found is not None
-    place = lists.get(f"scenarios.{found[1] or found[2]}.domains")
+    place = lists.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
     return f"; domains are those of the list {place}" if place else ""
 
 
-def _grid_problems(config: Config) -> Iterator[str]:
-    """Grids of a setting that their methods do not set, or with the name of a mixture."""
+def _made_name_problems(config: Config) -> Iterator[str]:
+    """Names that a grid or a swarm takes from others, and settings that a grid cannot choose."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
     for name in grids.keys() & mixtures.keys():
         yield f"grids.{name}: a mixture has this name, too: rename one"
@@ -124,10 +120,6 @@ def _grid_problems(config: Config) -> Iterator[str]:
         for method, setting in itertools.product(grid["methods"], grid["settings"]):
             if setting not in config["methods"].get(method, {}):
                 yield f"grids.{name}.settings: methods.{method} sets no {setting!r}: set it there"
-
-
-def _swarm_problems(config: Config) -> Iterator[str]:
-    """Methods with the name of a swarm's run."""
     for name, member in dependencies.swarm_members(config).items():
         if name in config["methods"]:
             yield f"methods.{name}: swarms.{member.swarm} makes a method of this name: rename one"
@@ -197,8 +189,7 @@ def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -
             finders.finder_class(values["finder"]), values.get("options", {}), where
         )
     yield from paper_roles.role_problems(config)
-    yield from _duplicate_task_problems(config)
-    yield from _headline_problems(config)
+    yield from _task_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
     yield from run_problems(config, all_runs)
@@ -221,30 +212,27 @@ def _target_problems(config: Config) -> Iterable[str]:
                 )
 
 
-def _duplicate_task_problems(config: Config) -> Iterable[str]:
-    """Combinations of task, shots and formulation that stand in two entries of an evaluation."""
+def _task_problems(config: Config) -> Iterable[str]:
+    """Downstream tasks that are asked twice, and a headline formulation in which none is asked."""
+    requested = set()
     for name, evaluation in config["evaluation"].items():
         ways = Counter(
             (one["task"], one["shots"], one["formulation"])
             for entry in evaluation.get("tasks", [])
             for one in stage_settings.expand_tasks(entry)
         )
-        for task, shots, formulation in sorted(way for way, times in ways.items() if times > 1):
-            yield (
-                f"evaluation.{name}.tasks: {task}, {shots}-shot, {formulation} is asked twice: "
-                "take it out of one entry"
-            )
-
-
-def _headline_problems(config: Config) -> Iterable[str]:
-    """A headline formulation in which no downstream task is asked: tables would be empty."""
-    entries = _values_at(config, ["evaluation", "*", "tasks", "*", "formulations"])
-    requested = sorted({formulation for _, entry in entries for formulation in entry})
+        for (task, shots, formulation), times in sorted(ways.items()):
+            requested.add(formulation)
+            if times > 1:
+                yield (
+                    f"evaluation.{name}.tasks: {task}, {shots}-shot, {formulation} is asked twice: "
+                    "take it out of one entry"
+                )
     headline = config.get("paper", {}).get("headline")
     if headline and requested and headline not in requested:
         yield (
             f"paper.headline: no task is asked in the formulation {headline!r}: name one of "
-            f"{', '.join(requested)}, or add it to evaluation"
+            f"{', '.join(sorted(requested))}, or add it to evaluation"
         )
 
 
@@ -281,8 +269,7 @@ def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
     """All that does not fit the runs: those that are asked for, and those that they stand on."""
     yield from _too_long_item_problems(config)
     yield from _unequal_proxy_length_problems(config, all_runs)
-    yield from _missing_oracle_problems(config)
-    yield from _multi_model_prediction_problems(config)
+    yield from _comparison_problems(config)
     yield from _unmatched_value_problems(config, all_runs)
 
 
@@ -326,18 +313,15 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
             )
 
 
-def _missing_oracle_problems(config: Config) -> Iterable[str]:
-    """Tables of regret to an oracle that no setting names, or no run has."""
+def _comparison_problems(config: Config) -> Iterable[str]:
+    """Comparisons that no run allows: regret to an oracle without runs, several models in one."""
     oracle = config.get("compare", {}).get("oracle")
     for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):
         if oracle is None:
             yield f"tables.{name}: it shows regret to an oracle: name a method in compare.oracle"
         elif not any(oracle in entry["methods"] for entry in config["runs"]):
             yield f"tables.{name}: it shows regret to {oracle}, which has no run: add it to runs"
-
-
-def _multi_model_prediction_problems(config: Config) -> Iterable[str]:
-    """A hypothesis counts scenarios: of two models each would count twice."""
+    # A hypothesis counts scenarios: of two models each would count twice.
     models = sorted({model for entry in config["runs"] for model in entry["models"]})
     if config.get("predictions") and len(models) > 1:
         yield f"predictions: a hypothesis is about one model, runs have {', '.join(models)}"

@@ -136,17 +136,6 @@ class PlanComparison:
         self._told = set[tuple[str, str]]()
         self._known = checksums.DigestCache(checksums.MEMORY)
         atexit.register(self._known.save)
-        self._makers = {plan.manifest(rule, name): (rule, name) for rule, name in self._all_work()}
-        self._makers |= {
-            f"{plan.results}/tokenizers/{name}.model": ("tokenizer", name)
-            for name in plan.tokenizers
-        }
-
-    def _all_work(self) -> Iterator[tuple[str, str]]:
-        """Every piece of work of the plan: its rule and name."""
-        return (
-            (rule, name) for rule, names in self._plan.names_by_rule().items() for name in names
-        )
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
@@ -216,7 +205,9 @@ class PlanComparison:
 
     @functools.cache  # noqa: B019 - as above.
     def _has_lost_manifest(self, path: str) -> bool:
-        return path in self._makers and _has_results_without_manifest(path, self._makers[path][0])
+        return path in self._plan.makers and _has_results_without_manifest(
+            path, self._plan.makers[path][0]
+        )
 
     def prepare_job(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
@@ -257,9 +248,9 @@ class PlanComparison:
 
         So it may where work has lost its manifest alone.
         """
-        if path not in self._makers:
+        if path not in self._plan.makers:
             return False
-        rule, name = self._makers[path]
+        rule, name = self._plan.makers[path]
         if self._has_lost_manifest(path):
             return True
         if rule != "download" or reader_rule != "pack":
@@ -277,7 +268,9 @@ class PlanComparison:
         if self._forced(rule, self._plan.manifest(rule, name)):
             return True
         makers = (
-            self._makers[p] for p in self.inputs.job_inputs(rule, name).paths() if p in self._makers
+            self._plan.makers[p]
+            for p in self.inputs.job_inputs(rule, name).paths()
+            if p in self._plan.makers
         )
         return any(self._may_change_output(*maker) for maker in makers)
 
@@ -287,7 +280,7 @@ class PlanComparison:
         What was made of files, under the same settings, stands without them.
         """
         result, used = dict[str, None](), plan_hints.used_names(self._plan)
-        for rule, name in self._all_work():
+        for rule, name in self._plan.work:
             section = MADE[rule].section
             absent = [
                 path
@@ -325,17 +318,17 @@ class PlanComparison:
         used = {name: plan_hints.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
         return [
             self._plan.manifest(rule, name)
-            for rule, name in self._all_work()
+            for rule, name in self._plan.work
             if name in used.get(MADE[rule].section, {name})
         ]
 
-    def settings_paths(self) -> list[str]:
-        """Where the settings of the plan's work lie, or will."""
-        return [*self._plan.settings_by_path()]
+    def settings_by_path(self) -> dict[str, Any]:
+        """Path and content of the plan's settings files."""
+        return self._plan.settings_by_path()
 
     def own_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
-        for rule, name in self._all_work():
+        for rule, name in self._plan.work:
             artifact = MADE[rule].artifact.format(name)
             for one in self.differences(rule, name):
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)

@@ -36,6 +36,15 @@ UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
 
+class WorkName(NamedTuple):
+    """One piece of work of a plan."""
+
+    rule: str
+    """That makes it."""
+    name: str
+    """The values of the rule's wildcards, joined by slashes."""
+
+
 class DatabaseFiles(NamedTuple):
     """Paths of one database."""
 
@@ -131,6 +140,20 @@ class Plan:
             rule: others[rule] if rule in others else getattr(self, made.section)
             for rule, made in records.MADE.items()
         }
+
+    @functools.cached_property
+    def work(self) -> list[WorkName]:
+        """Every piece of work, in the order of the data's way."""
+        return [WorkName(rule, n) for rule, names in self.names_by_rule().items() for n in names]
+
+    @functools.cached_property
+    def makers(self) -> dict[str, WorkName]:
+        """The work that makes a file, by the path of its manifest or of its tokenizer."""
+        models = {
+            f"{self.results}/tokenizers/{name}.model": WorkName("tokenizer", name)
+            for name in self.tokenizers
+        }
+        return {self.manifest(*work): work for work in self.work} | models
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""

@@ -46,12 +46,7 @@ def read_config_file(path: Path) -> Settings:
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is a folder, a pipe or a device: name a file")
-        if (size := path.stat().st_size) > strict_yaml.LARGEST:
-            raise InputError(
-                f"{path} has {size:,} bytes: a configuration has {strict_yaml.LARGEST:,} at most"
-            )
         with path.open(encoding="utf-8") as file:
-            # What the kernel makes, such as a file of /proc, tells no size.
             text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
         near = SHIPPED / path.with_suffix(".yaml").name

@@ -85,6 +85,10 @@ class Profile:
         """
         return self.chosen.get(rule, {}).get(name, default)
 
+    def accelerator(self, rule: str) -> str:
+        """Name of the kind of device that a rule's jobs are planned for."""
+        return self.value(rule, "accelerator", "cpu")
+
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")

@@ -28,7 +28,7 @@ from pipeline.planning import (
     drawn_scenarios,
     methods,
     planner,
-    resources,
+    run_estimates,
     shorthand,
     stage_settings,
 )
@@ -134,22 +134,17 @@ class Registration:
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
         result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
-        taken = {"models": rf"{re.escape(self.size)}(-\d+)?", "recipes": rf"{STEPS}\d+"}
+        own_names = {
+            "models": rf"{re.escape(self.size)}(-\d+)?",
+            "recipes": rf"{STEPS}\d+",
+            "methods": "|".join(map(re.escape, (AT_TARGET, *self.mix_for))),
+            "mix_for": AT_TARGET,
+        }
         result += [
-            f"{kind}.{name}: the runs that are compared have such names: choose another"
-            for kind, pattern in taken.items()
-            for name in getattr(self, kind)
+            f"{section}.{name}: the configuration that is made has this name for its own: rename it"
+            for section, pattern in own_names.items()
+            for name in getattr(self, section)
             if re.fullmatch(pattern, name)
-        ]
-        result += [
-            f"mix_for.{name}: methods.{name} is there, too: rename one"
-            for name in self.mix_for
-            if name in self.methods
-        ]
-        result += [
-            f"{kind}.{AT_TARGET}: the fixed weights of each target have this name: choose another"
-            for kind in ("methods", "mix_for")
-            if AT_TARGET in getattr(self, kind)
         ]
         result += _settings_problems(Training, self.training, "training")
         result += _settings_problems(dict[Name, Training], self.recipes, "recipes")
@@ -242,7 +237,7 @@ def rows_per_batch_row(run: Run) -> float:
 
 def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return resources.forward_passes_per_update(run) / 3
+    return run_estimates.forward_passes_per_update(run) / 3
 
 
 def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
@@ -252,7 +247,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = resources.model_flops_per_token(shape, vocabulary, length)
+    of_token = run_estimates.model_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 

@@ -37,10 +37,9 @@ class _TooManyValuesError(Exception):
 class _Loader(yaml.SafeLoader):
     """Not libyaml's loader, which crashes on deep nesting."""
 
-    composed = 0
-
     def __init__(self, text: str) -> None:
         super().__init__(text)
+        self.composed = 0
         self.anchor_by_node: dict[int, str] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
@@ -74,17 +73,17 @@ def load_strict_yaml(text: str, place: str) -> Any:
             than `LARGEST`, or than `MOST_VALUES` once its aliases are written out.
     """
     if len(text) > LARGEST:
-        raise InputError(
-            f"{place} has {len(text):,} characters: a configuration has {LARGEST:,} at most"
-        )
+        raise InputError(f"{place} is too large: a configuration has {LARGEST:,} bytes at most")
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
-        problems = [] if root is None else [*_node_problems(root, (), set())]
+        if root is None:
+            return None
+        problems = [*dict.fromkeys(_node_problems(root, (), set()))]
         if not problems:
-            if root is not None and _expanded_value_count(root, {}) > MOST_VALUES:
+            if _expanded_value_count(root, {}) > MOST_VALUES:
                 raise _TooManyValuesError
-            return None if root is None else loader.construct_document(root)
+            return loader.construct_document(root)
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(f"{place} is not valid YAML: {error}") from None
     except RecursionError:
@@ -94,7 +93,7 @@ def load_strict_yaml(text: str, place: str) -> Any:
             f"{place} holds more than {MOST_VALUES:,} values, those that aliases repeat included: "
             "take out what is not needed"
         ) from None
-    refuse([f"{place}: line {problem}" for problem in dict.fromkeys(problems)])
+    refuse([f"{place}: line {problem}" for problem in problems])
 
 
 def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
@@ -147,9 +146,8 @@ def _node_problems(node: Any, ancestors: tuple[int, ...], seen: set[int]) -> Ite
         yield f"{line}: it is nested too deeply: flatten it"
     elif id(node) not in seen:
         seen.add(id(node))
-        yield from _tag_problems(node, line)
+        yield from _value_problems(node, line)
         if isinstance(node, yaml.ScalarNode):
-            yield from _scalar_problems(node, line)
             return
         items = [item if isinstance(item, tuple) else (item,) for item in node.value]
         if isinstance(node, yaml.MappingNode):
@@ -158,31 +156,24 @@ def _node_problems(node: Any, ancestors: tuple[int, ...], seen: set[int]) -> Ite
             yield from _node_problems(inner, (*ancestors, id(node)), seen)
 
 
-def _tag_problems(node: Any, line: int) -> Iterator[str]:
-    """A tag that says something else than what stands behind it."""
-    name = node.tag.removeprefix(_TAG)
+def _value_problems(node: Any, line: int) -> Iterator[str]:
+    """A tag that does not fit what stands behind it, and what JSON cannot hold."""
+    name, given = node.tag.removeprefix(_TAG), "this"
     if isinstance(node, yaml.ScalarNode):
+        given = shortened_repr(node.value)
         pattern = {**_SCALARS, "str": "(?s:.*)", "merge": ""}.get(name)
         fits = pattern is not None and re.fullmatch(pattern, node.value) is not None
+        if not is_json_text(node.value):
+            yield f"{line}: {given} holds a character that no text has: take it out"
+        elif name == "int" and len(node.value) > MOST_DIGITS:
+            begin, digits = node.value[:20], len(node.value)
+            yield f"{line}: the number {begin}... has {digits:,} digits: 19 are the most"
     else:
         fits = name == ("map" if isinstance(node, yaml.MappingNode) else "seq")
     if not fits and name == "merge":
         yield f"{line}: << stands where a value is wanted: put it in quotes"
     elif not fits:
-        given = (
-            f" {shortened_repr(node.value)}" if isinstance(node, yaml.ScalarNode) else " of this"
-        )
-        yield f"{line}: the tag {shortened_repr(node.tag)} makes nothing{given}: leave the tag out"
-
-
-def _scalar_problems(node: Any, line: int) -> Iterator[str]:
-    if not is_json_text(node.value):
-        yield (
-            f"{line}: {shortened_repr(node.value)} holds a character that no text has: take it out"
-        )
-    elif node.tag == f"{_TAG}int" and len(node.value) > MOST_DIGITS:
-        begin = node.value[:20]
-        yield f"{line}: the number {begin}... has {len(node.value):,} digits: 19 are the most"
+        yield f"{line}: the tag {shortened_repr(node.tag)} does not fit {given}: leave the tag out"
 
 
 def _key_problems(keys: list[Any]) -> Iterator[str]:

@@ -5,9 +5,7 @@ many and run on this machine.
 """
 
 import functools
-import math
 import os
-import socket
 import sys
 import uuid
 from collections import Counter
@@ -30,220 +28,15 @@ from pipeline.planning import (
     snakemake_internals,
     stages,
 )
-from pipeline.planning.jobs import DISK_BYTES, Job, Jobs
-from pipeline.planning.plan import Plan
 from pipeline.planning.profile import TRAINS, Profile
-from pipeline.planning.rule_inputs import cache_signature
+from pipeline.planning.rule_resources import RuleResources
 from pipeline.runtime import (
-    accelerators,
     environment,
     fork_server,
-    launch,
     locks,
     made_from,
     signal_handler,
 )
-
-RETRIES = 3
-"""Of a job that fails, as in workflow/profiles/slurm."""
-GOES_ON = ("download", "pretrain")
-"""Rules whose jobs go on where they were stopped; others begin again."""
-REMEDIES = {
-    "pack": "lower `bytes` of the source, or give it more threads (set-threads)",
-    "tokenizer": "lower its `characters`",
-    **dict.fromkeys(("evaluate", "probe"), "ask for fewer rows, tasks or checkpoints"),
-}
-"""What else helps a job that takes too long."""
-STARTED = "PIKE_STARTED"
-"""The environment variable by which jobs know that a workflow has started them."""
-Wildcards = Any
-Resources = dict[str, Callable[..., int | str] | int | str]
-"""By name, as Snakemake takes them."""
-
-
-def is_main_process() -> bool:
-    """Whether this process is the workflow's own, and not one that it has started for a job."""
-    own = f"{socket.gethostname()}:{os.getpid()}"
-    return os.environ.setdefault(STARTED, own) == own
-
-
-class RuleResources:
-    """Resources of the rules of a plan under a profile."""
-
-    def __init__(self, plan: Plan, profile: Profile) -> None:
-        """Prepares the jobs of each kind of device.
-
-        Raises:
-            InputError: the profile names an unknown device, or nodes that a run or its device
-                cannot share.
-        """
-        self._plan, self._profile = plan, profile
-        self._jobs = {rule: self._build_jobs(rule) for rule in (*TRAINS, "")}
-        self._nodes = int(profile.value("pretrain", "nodes", "1"))
-        work = self._jobs["pretrain"]
-        where = f"set-resources of pretrain: processes: {work.processes}"
-        accelerators.refuse_too_many_devices(work.device, work.processes, where)
-        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
-        self._refuse_uneven_nodes()
-        if self._nodes > 1 and (model := profile.value("pretrain", "gpu_model")):
-            # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
-            raise InputError(
-                f"set-resources of pretrain: gpu_model: {model}: on several nodes a job asks for "
-                f"the GPUs of each: write gres: gpu:{model}:{work.processes // self._nodes} in its "
-                "place"
-            )
-
-    def resources(self, rule: str) -> Resources:
-        """A rule's resources: values, or functions of its wildcards.
-
-        Each try has more time and memory.
-
-        The interpreter and the device are among them: where a job runs is not what it computes,
-        and profiles set them per rule (set-resources).
-        """
-
-        def job(wildcards: Wildcards) -> Job:
-            named = [str(v) for name, v in wildcards.items() if name != "selection"]
-            return self._jobs_with_device_of(rule).job(rule, "/".join(named))
-
-        def runtime(wildcards: Wildcards, attempt: int, threads: int = 0) -> int:
-            minutes = attempt * (10 + math.ceil(_seconds_on_threads(job(wildcards), threads) / 30))
-            return min(minutes, self._profile.time_limit_minutes(rule) or minutes)
-
-        def disk_mb(wildcards: Wildcards) -> int:
-            return math.ceil(job(wildcards).disk_bytes / 1e6)
-
-        # A number costs a plan of many runs less than a function that Snakemake asks for each.
-        memory, disk = self._jobs_with_device_of(rule).device.memory, DISK_BYTES.get(rule)
-        gpu = (lambda wildcards: job(wildcards).devices) if memory else 0
-        return {
-            "mem_mb": cache_signature(lambda wildcards, attempt: job(wildcards).memory_mb(attempt)),
-            "disk_mb": math.ceil(disk / 1e6) if disk else disk_mb,
-            "runtime": cache_signature(runtime),
-            **({"gpu": gpu} if rule in TRAINS else {}),
-            **(self._slurm_step_resources() if rule == "pretrain" else {}),
-            "python": self._profile.value(rule, "python", sys.executable),
-            **(self._devices(rule) if rule in TRAINS else {}),
-        }
-
-    def _devices(self, rule: str) -> Resources:
-        return {"device": self._profile.device(rule), "accelerator": self._accelerator(rule)}
-
-    def _accelerator(self, rule: str) -> str:
-        return self._profile.value(rule, "accelerator", "cpu")
-
-    def _slurm_step_resources(self) -> Resources:
-        """What the Slurm plugin must know so that a job can start a task on each of its nodes.
-
-        With `mpi`, the job itself calls srun (`runtime.launch`); without `tasks_per_gpu`, `tasks`
-        would be taken for it; and `gpu` counts those of all nodes, where each needs as many. Of
-        several GPUs Slurm may give a job some on another node, unless it asks for one node.
-        """
-        n = self._nodes
-        if n == 1:
-            return {"nodes": 1}
-
-        def each(wildcards: Wildcards) -> int:
-            return max(1, self.process_count(wildcards) // n)
-
-        taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
-        if self._jobs_with_device_of("pretrain").device.memory:
-            taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
-        return {**taken, "cpus_per_task": each}
-
-    def _refuse_uneven_nodes(self) -> None:
-        work = self._jobs["pretrain"]
-        counts = {work.processes}
-        if self._nodes > 1:
-            counts |= {work.training_estimate(run).devices for run in self._plan.runs} - {1}
-        for count in sorted(n for n in counts if n % self._nodes):
-            raise InputError(
-                f"set-resources of pretrain: nodes: {self._nodes}: they cannot share the {count} "
-                "processes of a run evenly: change `processes` or `nodes`"
-            )
-
-    @cache_signature
-    def process_count(self, wildcards: Wildcards) -> int:
-        """How many processes train a run, each on a device: what the profile or the model asks.
-
-        Raises:
-            InputError: its model does not fit the devices.
-        """
-        if why := self._jobs["pretrain"].refusal(wildcards.run):
-            raise InputError(why)
-        return self._jobs["pretrain"].training_estimate(wildcards.run).devices
-
-    @cache_signature
-    def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
-        """Arguments that say how a run is shared out.
-
-        What is made of `output` is no reason for Snakemake to make a run again: where it is
-        computed is not what it computes. (Nor is what is made of `resources`, but these would be
-        found for every job of a plan.)
-        """
-        taken = self._jobs["pretrain"].training_estimate(wildcards.run)
-        # A run that one process alone can train stays on the first node.
-        nodes = ["--nodes", str(self._nodes)] if taken.devices > 1 < self._nodes else []
-        chosen = {"--shard": taken.sharded, "--recompute": taken.recomputes}
-        ways = [option for option, wanted in chosen.items() if wanted]
-        return ["--processes", str(taken.devices), *nodes, *ways]
-
-    def retries(self, rule: str) -> int | None:
-        """Further tries of a rule's jobs, where the time limit of a profile cuts one into several.
-
-        As many as the longest job of the rule needs, and those of a job that fails: Snakemake
-        counts tries by rule, not by job. None, which leaves it to `--retries`: without a limit, and
-        in the Snakemake within a cluster's job, which would try again in an allocation that ends.
-        """
-        slices = self._time_limit_slices(rule, self._plan.names_by_rule()[rule])
-        return slices + RETRIES if slices and is_main_process() else None
-
-    def _time_limit_slices(self, rule: str, names: Iterable[str]) -> int:
-        seconds = [self._jobs_with_device_of(rule).job(rule, name).seconds for name in names]
-        longest = self._profile.time_limit_minutes(rule)
-        return math.ceil(2 * max(seconds) / 60 / longest) if seconds and longest else 0
-
-    def explain_overlong(self, rule: str, name: str) -> str | None:
-        """That a job is expected to take longer than it may, and what to do; None of other jobs.
-
-        Jobs that go on where they were stopped are cut into as many as they need.
-        """
-        longest, work = self._profile.time_limit_minutes(rule), self._jobs_with_device_of(rule)
-        if not longest or rule in GOES_ON or (rule in TRAINS and work.refusal(name)):
-            return None
-        hours = _seconds_on_threads(work.job(rule, name), self._profile.threads_of(rule)) / 3600
-        if 60 * hours <= longest:
-            return None
-        return (
-            f"{rule} {name} is expected to take {hours:,.1f} hours, its job ends after "
-            f"{longest / 60:,.1f} ({self._profile.time_limit_place(rule)}: longest: {longest}), "
-            "and the next one begins again: raise `longest`, in a partition that allows more, or "
-            + REMEDIES.get(rule, "leave it out")
-        )
-
-    def explain_large_node(self, rule: str, name: str) -> str | None:
-        """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
-        work = self._jobs_with_device_of(rule)
-        count = work.job(rule, name).devices if rule == "pretrain" else 0
-        if count < 2 or self._nodes > 1 or not work.device.memory or work.refusal(name):
-            return None
-        return (
-            f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
-            f"has {count}: on Slurm, then set `nodes` too (set-resources of pretrain)"
-        )
-
-    def _jobs_with_device_of(self, rule: str) -> Jobs:
-        return self._jobs[rule if rule in TRAINS else ""]
-
-    def _build_jobs(self, rule: str) -> Jobs:
-        device = accelerators.find_accelerator(self._accelerator(rule))
-        return Jobs(self._plan, device, int(self._profile.value(rule, "processes", "1")))
-
-
-def _seconds_on_threads(job: Job, threads: int) -> float:
-    """Expected time of a job with so many threads (0: as many as it asks for)."""
-    return job.seconds * job.threads / min(threads or job.threads, job.threads)
-
 
 GROUPS = (
     TRAINS,
@@ -342,8 +135,8 @@ class WorkflowJobs:
             # Snakemake would go on with what was made of others.
             self._compared.refuse_missing_files()
             # It lists a folder once: a stamp that is made later would not be found.
-            for manifest in (self.plan.manifest(r, n) for r, names in work.items() for n in names):
-                outdated.ensure_stamp(manifest)
+            for one in self.plan.work:
+                outdated.ensure_stamp(self.plan.manifest(*one))
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""

@@ -1,4 +1,7 @@
-"""Paired tests of accuracies, task by task and of their mean: the table accuracy_tests."""
+"""Paired tests of accuracies, task by task and of their mean: the table accuracy_tests.
+
+Shapes: S seeds, I items, G documents.
+"""
 
 import itertools
 from collections import defaultdict
@@ -7,14 +10,12 @@ from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Any
 
-import duckdb
 import numpy as np
 
+from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results import item_points
-from pipeline.results.item_points import ItemDifferences
-from pipeline.results.measured_results import MeasuredResults
+from pipeline.results.measured_results import Curves, MeasuredResults, TaskGroup, pair_by_seed
 from pipeline.results.record_loader import insert_rows
 
 MEAN = "mean"
@@ -25,18 +26,13 @@ CLAIMED = """
     where quantity in ('accuracy', 'transfer') order by all
 """
 
-PLACE = attrgetter("block", "method", "against", "task")
-"""By what comparisons are sorted."""
-Block = tuple[str, str, int, str, str]
-"""Scenario, model, shots, formulation, metric: one section of the table of accuracies."""
-
 
 @dataclass(frozen=True)
 class AccuracyComparison:
     """One method against another on one task, under one metric; differences are shares of 1."""
 
-    block: Block
-    task: str
+    group: TaskGroup
+    metric: str
     method: str
     against: str
     part: DocumentDifferences | None
@@ -54,6 +50,16 @@ class AccuracyComparison:
     """Variance clustered by document over that of independent items, for one seed."""
     p_holm: float | None = None
 
+    @property
+    def block(self) -> tuple[str, str, int, str, str]:
+        """The section of the table of accuracies that it belongs to."""
+        scenario, model, _, shots, formulation = self.group
+        return scenario, model, shots, formulation, self.metric
+
+
+PLACE = attrgetter("block", "method", "against", "group.task")
+"""By what comparisons are sorted."""
+
 
 def fill_accuracy_tests(measured: MeasuredResults) -> None:
     """Fills accuracy_tests from the tables choices, accuracies, runs and experiment.
@@ -65,19 +71,15 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
     connection = measured.connection
     references = [name for name in (measured.baseline, measured.oracle) if name is not None]
     result = sorted(_task_comparisons(measured, references), key=PLACE)
-    kept = tasks_in_mean(connection)
-    for _, block in itertools.groupby(result, key=lambda c: c.block):
+    for _, block in itertools.groupby(result, key=attrgetter("block")):
         tested = list(block)
         families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
-        for one in [*tested, *means_over_tasks(tested, kept)]:
+        for one in [*tested, *_means_over_tasks(tested, measured.mean_tasks)]:
             families[one.estimate.has_enough].append(one)
         for family in families.values():
-            adjusted = sign_flip.holm_adjusted(
-                [c.p if c.against in references else None for c in family]
-            )
-            rows = [
-                _comparison_row(replace(c, p_holm=p)) for c, p in zip(family, adjusted, strict=True)
-            ]
+            p_M = [one.p if one.against in references else None for one in family]
+            corrected = zip(family, sign_flip.holm_adjusted(p_M), strict=True)
+            rows = [_comparison_row(replace(one, p_holm=p)) for one, p in corrected]
             insert_rows(connection, "accuracy_tests", rows)
 
 
@@ -91,83 +93,90 @@ def _task_comparisons(
     for scenario, model, *pair in connection.execute(CLAIMED).fetchall():
         claimed[scenario, model].append(tuple(pair))
     for group in measured.groups:
-        answered = measured.outcomes(group)
-        methods = dict.fromkeys(run.method for run in answered.runs)
+        outcomes = measured.outcomes(group)
+        methods = dict.fromkeys(one.method for one in outcomes.checkpoints)
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
         for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
-            pairs = item_points.pair_methods(answered, method, against)
-            for one in compare_methods(pairs, group, method, against) if pairs else ():
-                if against in references or (*group[2:], one.block[-1]) in headline:
+            for one in _compare_methods(outcomes, group, method, against):
+                if against in references or (*group[2:], one.metric) in headline:
                     yield one
 
 
-def compare_methods(
-    pairs: ItemDifferences, group: item_points.Group, method: str, against: str
+def _compare_methods(
+    outcomes: Curves, group: TaskGroup, method: str, against: str
 ) -> Iterator[AccuracyComparison]:
-    """One comparison per metric; p is over seeds and documents, that of one seed exact.
+    """One comparison per metric, on the items that both answered with all common seeds.
 
-    Args:
-        pairs: The differences of the two methods, in points from -1 to 1.
-        group: What was answered.
-        method: The method in question.
-        against: The other one.
+    p is over seeds and documents, that of one seed exact.
     """
-    scenario, model, task, shots, formulation = group
-    for metric, sum_SxG in pairs.sums.items():
-        part = mean_difference.differences_of_sums(sum_SxG, pairs.count_G, pairs.document_G)
+    seeds, rows_S, others_S = pair_by_seed(outcomes.checkpoints, method, against)
+    if not seeds or not outcomes.by_name:
+        return
+    # A checkpoint that did not answer an item has no points of it under any metric.
+    first = next(iter(outcomes.by_name.values()))
+    shared_I = np.isfinite(first.value_RxN[rows_S + others_S]).all(axis=0)
+    if not shared_I.any():
+        return
+    document_G, document_I = np.unique(first.document_N[shared_I], return_inverse=True)
+    count_G = np.bincount(document_I)
+    for metric, curve in outcomes.by_name.items():
+        own_SxI, other_SxI = (curve.value_RxN[rows][:, shared_I] for rows in (rows_S, others_S))
+        apart_SxI = own_SxI - other_SxI
+        sum_SxG = np.stack([np.bincount(document_I, apart_I) for apart_I in apart_SxI])
+        part = mean_difference.differences_of_sums(sum_SxG, count_G, document_G)
+        square_SxI = apart_SxI**2
         result = mean_difference.estimate([part])
         yield AccuracyComparison(
-            block=(scenario, model, shots, formulation, metric),
-            task=task,
+            group=group,
+            metric=metric,
             method=method,
             against=against,
             part=part,
             estimate=result,
-            seeds=tuple(pairs.seeds),
+            seeds=tuple(seeds),
             p=sign_flip.p_of_difference(sum_SxG, result),
-            other=pairs.other[metric],
-            examples=pairs.items,
-            documents=len(pairs.count_G),
-            discordance=float(pairs.squares[metric].mean()),
-            design_effect=_design_effect(part, pairs, metric),
+            other=float(other_SxI.mean()),
+            examples=len(document_I),
+            documents=len(count_G),
+            discordance=float(square_SxI.mean()),
+            design_effect=_design_effect(part, square_SxI),
         )
 
 
-def _design_effect(part: DocumentDifferences, pairs: ItemDifferences, metric: str) -> float | None:
+def _design_effect(part: DocumentDifferences, square_SxI: Floats) -> float | None:
     """Mean over seeds of the clustered variance, over that of as many independent items."""
-    if pairs.items == 1 or len(part.share_G) == 1:
+    items = square_SxI.shape[1]
+    if items == 1 or len(part.share_G) == 1:
         return None
     clustered = float((part.error_SxG**2).sum(axis=1).mean())
-    apart_S = pairs.squares[metric].mean(axis=1) - part.by_seed_S**2
-    alone = float(apart_S.mean()) / (pairs.items - 1)
+    apart_S = square_SxI.mean(axis=1) - part.by_seed_S**2
+    alone = float(apart_S.mean()) / (items - 1)
     return clustered / alone if alone > 0 else None
 
 
-def tasks_in_mean(connection: duckdb.DuckDBPyConnection) -> set[tuple[str, str]]:
-    """Scenario and task of what means are over."""
-    return set(connection.execute("select scenario, task from mean_tasks").fetchall())
-
-
-def means_over_tasks(
+def _means_over_tasks(
     block: Sequence[AccuracyComparison], mean_tasks: Container[tuple[str, str]]
 ) -> Iterator[AccuracyComparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
     The comparisons are under one metric and sorted by `PLACE`; `mean_tasks` has the mean's tasks.
     """
-    block = [c for c in block if (c.block[0], c.task) in mean_tasks]
-    tasks = {comparison.task for comparison in block}
+    block = [c for c in block if (c.group.scenario, c.group.task) in mean_tasks]
+    tasks = {c.group.task for c in block}
     for _, part in itertools.groupby(block, key=lambda c: (c.method, c.against)):
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
             continue
         result = mean_difference.estimate([c.part for c in same if c.part is not None])
+        over_documents = result.seeds == 1 and result.effective >= mean_difference.LEAST_DOCUMENTS
         yield replace(
             same[0],
-            task=MEAN,
+            group=same[0].group._replace(task=MEAN),
             part=None,
             estimate=result,
-            p=_p_of_mean(result),
+            p=(mean_difference.p_value if over_documents else mean_difference.p_value_if_enough)(
+                result
+            ),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),
@@ -176,31 +185,20 @@ def means_over_tasks(
         )
 
 
-def _p_of_mean(result: Estimate) -> float | None:
-    """`p_value_if_enough`; of one seed, over documents enough, that over documents alone."""
-    if result.seeds == 1 and result.effective >= mean_difference.LEAST_DOCUMENTS:
-        return mean_difference.p_value(result)
-    return mean_difference.p_value_if_enough(result)
-
-
 def _comparison_row(comparison: AccuracyComparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
-    scenario, model, *asked = comparison.block
-    estimate = comparison.estimate
+    estimate, ends = comparison.estimate, mean_difference.interval_ends(comparison.estimate)
     return [
-        *(scenario, model, comparison.task, *asked, comparison.method, comparison.against),
-        *map(
-            as_percent,
-            (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate)),
-        ),
+        *(*comparison.group, comparison.metric, comparison.method, comparison.against),
+        *map(_as_percent, (estimate.difference, estimate.stderr, *ends)),
         *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),
-        *map(as_percent, (comparison.discordance, estimate.seed_sd)),
+        *map(_as_percent, (comparison.discordance, estimate.seed_sd)),
         comparison.design_effect,
-        *map(as_percent, (comparison.other, estimate.of_seeds, estimate.of_items)),
+        *map(_as_percent, (comparison.other, estimate.of_seeds, estimate.of_items)),
         *(estimate.degrees, estimate.effective),
     ]
 
 
-def as_percent(share: float | None) -> float | None:
+def _as_percent(share: float | None) -> float | None:
     return None if share is None else 100 * share

@@ -72,20 +72,22 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 
 
 def write_archive(results: Path, *, out: Path) -> str:
-    """Writes the archive of finished results, whole or not at all, and says what it has.
-
-    Raises:
-        InputError: a result is missing, or `out` is somebody else's.
-    """
-    reads = {kind: _database_name_by_output(results, kind) for kind in KINDS}
+    """Writes the archive of finished results, whole or not at all, and says what it has."""
+    reads = {
+        kind: {
+            path.name.removesuffix(".manifest.json"): _database_read_by(path, kind, results)
+            for path in sorted((results / f"{kind}s").glob("*.manifest.json"))
+        }
+        for kind in KINDS
+    }
     shown = _database_read_by(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
-        with connect_experiment(results / f"{WHOLE}.duckdb") as connection:
-            content = {table: _read_arrow_table(connection, table) for table in RECORDED}
-        with duckdb.connect() as writer:
-            for table, rows in content.items():
+        with connect_experiment(results / f"{WHOLE}.duckdb") as source, duckdb.connect() as writer:
+            for table in RECORDED:
+                columns = ", ".join(table_columns(source, table))
+                rows = source.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
                 quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
                 writer.from_arrow(rows).create_view("rows_of_table", replace=True)
                 writer.execute(f"copy rows_of_table to '{quoted}' ({COMPRESSION})")
@@ -159,8 +161,12 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     ) as pool:
         list(pool.map(work, *zip(*order, strict=True)))
     if wanted:
-        parts = sorted((place, *one) for place, each in jobs.items() for one in each)
-        return "\n".join(_restored_output_text(out, *part) for part in parts)
+        lines = []
+        for place, kind, name in sorted((d, *one) for d, each in jobs.items() for one in each):
+            asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
+            lines.append(str(out / f"{kind}s" / f"{name}{KINDS[kind][1]}"))
+            lines.append(f"  What it was made from: {program_command('pike')} {asked}")
+        return "\n".join(lines)
     index = out / "report" / "index.html"
     settings = archive / "settings" / f"{made['report']}.json"
     database_of_report = out / f"{made['report']}.duckdb"
@@ -176,20 +182,8 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _restored_output_text(out: Path, place: str, kind: str, name: str) -> str:
-    """Where a table or figure is, and how to ask what it was made from."""
-    asked = shlex.join(["why", f"{kind}/{name}", "--database", f"{out / place}.duckdb"])
-    file = out / f"{kind}s" / f"{name}{KINDS[kind][1]}"
-    return f"{file}\n  What it was made from: {program_command('pike')} {asked}"
-
-
 def _validate_archive(archive: Path) -> dict[str, Any]:
-    """What an archive's manifest says, if results can be made of all that it names.
-
-    Raises:
-        InputError: it does not list what is read, or lists more; a file was changed; settings make
-            no result, or a record is none.
-    """
+    """What an archive's manifest says, once results can be made of all that it names."""
     made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()
     places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
@@ -222,11 +216,7 @@ def _validate_archive(archive: Path) -> dict[str, Any]:
 
 
 def _refuse_foreign_records(archive: Path) -> None:
-    """Stops at files that are no records of their tables.
-
-    Raises:
-        InputError: one cannot be read, lacks a column, or has other values in it.
-    """
+    """Stops at files that are no records of their tables: by columns, types or rows."""
     with duckdb.connect() as connection:
         views.create_schema(connection)
         for table in RECORDED:
@@ -245,30 +235,22 @@ def _refuse_foreign_records(archive: Path) -> None:
 
 
 def _read_experiment_settings(place: Path) -> experiment.Experiment:
-    """The settings of a database, with those of its runs.
-
-    Raises:
-        InputError: they are not whole, or a run's text is not among the corpora.
-    """
+    """The settings of a database, with those of its runs, all checked."""
     result = experiment.read_experiment(place)
     for run, record in result.runs.items():
         where, own = f"{place}: runs.{run}.settings", record.settings
         manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
         if not record.trained:
             validate(settings_of.Run, own, where)
-        texts: Any = own["domains"]
-        if lacking := sorted({f"{own['tokenizer']}/{one}" for one in texts} - {*result.corpora}):
+        read = {f"{own['tokenizer']}/{one}" for one in own["domains"]}
+        if lacking := sorted(read - {*result.corpora}):
             raise InputError(f"{where}: no corpus {lacking[0]!r}: {manifests.ARCHIVE_REMEDY}")
     return result
 
 
 @contextlib.contextmanager
 def _explain_unreadable_record(place: Path) -> Iterator[None]:
-    """Names the record that DuckDB cannot read as one.
-
-    Raises:
-        InputError: it cannot.
-    """
+    """Names the record that DuckDB cannot read as one."""
     try:
         yield
     except duckdb.Error as error:
@@ -315,17 +297,8 @@ def _append_records(
         connection.execute("drop table wanted")
 
 
-def _read_arrow_table(connection: duckdb.DuckDBPyConnection, table: str) -> Any:
-    selected = ", ".join(table_columns(connection, table))
-    return connection.sql(f"select {selected} from {table} order by rowid").to_arrow_table()
-
-
 def _archived_lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
-    """What an experiment's records were made from, of all that the archive has.
-
-    Raises:
-        InputError: it lacks a manifest of a record, or what one says is not what its stage writes.
-    """
+    """What an experiment's records were made from, of all that the archive has, checked."""
     place = archive / "records" / "lineage.parquet"
     with duckdb.connect() as connection, _explain_unreadable_record(place):
         every = query(
@@ -384,14 +357,6 @@ def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> 
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _database_name_by_output(results: Path, kind: str) -> dict[str, str]:
-    """The finished tables or figures, and the database that each reads."""
-    places = sorted((results / f"{kind}s").glob("*.manifest.json"))
-    return {
-        p.name.removesuffix(".manifest.json"): _database_read_by(p, kind, results) for p in places
-    }
-
-
 def _database_read_by(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
@@ -421,12 +386,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def write_crate(results: Path, *, out: Path) -> str:
-    """Writes the crate of finished results, whole or not at all, and says what it has.
-
-    Raises:
-        InputError: a result is missing, is a link or no file, `out` is somebody else's, this is no
-            clone, or rocrate is not installed.
-    """
+    """Writes the crate of finished results, whole or not at all, and says what it has."""
     settings = results / "settings" / "experiment.json"
     result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"
@@ -440,9 +400,23 @@ def write_crate(results: Path, *, out: Path) -> str:
     except ModuleNotFoundError:
         raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
-        made = library.ROCrate()
-        _describe_crate(made, experiment.read_experiment(settings).experiment)
-        workflow = _add_workflow(made)
+        made, name = library.ROCrate(), experiment.read_experiment(settings).experiment
+        made.name, made.license = f"Results of the experiment {name}", LICENCE
+        made.description = (
+            f"Language models pretrained under data-mixing methods: experiment {name}"
+        )
+        for address, title in PROFILES.items():
+            profile = made.add_jsonld({"@id": address, "@type": "CreativeWork", "name": title})
+            made.root_dataset.append_to("conformsTo", profile)
+        workflow = made.add_workflow(
+            ROOT / "workflow/Snakefile",
+            "workflow/Snakefile",
+            main=True,
+            lang="snakemake",
+            properties={"name": "pike"},
+        )
+        workflow["license"] = LICENCE
+        workflow["hasPart"] = made.add_dataset(ROOT / "workflow", "workflow")
         given = made.add_file(settings, "experiment.json", properties={
             "name": "The configuration and the runs that it makes",
             "encodingFormat": "application/json",
@@ -460,29 +434,6 @@ def write_crate(results: Path, *, out: Path) -> str:
         made.write(partial)
         write_archive(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
-
-
-def _describe_crate(crate: Any, name: str) -> None:
-    """Name, licence and profiles of the crate."""
-    crate.name = f"Results of the experiment {name}"
-    crate.description = f"Language models pretrained under data-mixing methods: experiment {name}"
-    crate.license = LICENCE
-    for address, title in PROFILES.items():
-        profile = crate.add_jsonld({"@id": address, "@type": "CreativeWork", "name": title})
-        crate.root_dataset.append_to("conformsTo", profile)
-
-
-def _add_workflow(crate: Any) -> Any:
-    workflow = crate.add_workflow(
-        ROOT / "workflow/Snakefile",
-        "workflow/Snakefile",
-        main=True,
-        lang="snakemake",
-        properties={"name": "pike"},
-    )
-    workflow["license"] = LICENCE
-    workflow["hasPart"] = crate.add_dataset(ROOT / "workflow", "workflow")
-    return workflow
 
 
 def _crate_run_properties(database: Path) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The paper's tables and figures with our numbers: one page in the paper's order, for print."""
 
-import base64
 import csv
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,14 +95,12 @@ def _article_table(path: Path) -> dict[str, Any]:
 
 def _article_figure(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
-    result_manifests.refuse_altered(path, "figure")
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
         places = SAID_IN.get(path.stem, ())
         said = [row["statement"] for row in csv.DictReader(lines) if row["place"] in places]
     return {
+        **report_parts.read_figure(path),
         "name": path.stem,
         "kind": "figure",
-        "caption": atomic_files.read_json(path.with_suffix(".json"))["caption"],
-        "picture": base64.b64encode(path.read_bytes()).decode("ascii"),
         "said": said,
     }

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from pipeline.results.display import Panel, Series, is_finite, slug
+from pipeline.results.display import Panel, Series, is_finite
 from pipeline.results.selection import Row
 
 STEP = "step"
@@ -131,17 +131,14 @@ def _column_panel(
     """The panel of one column in a method's row of panels."""
     (scenario, model, method), part = group
     lines = _line_series(part, column, key, positive=how.get("scale") == "log")
-    panel = _panel_over_steps((scenario, model, method), label, lines, method=method, **how)
-    return replace(panel, name=f"{panel.name}--{column}")
+    return _panel_over_steps((scenario, model, method), label, lines, method=method, **how)
 
 
 def document_length_panels(rows: list[Row], _: str) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [
-        Panel(
-            slug(name), name, "", "documents", label, "share of documents", _zero_ended_series(part)
-        )
+        Panel(name, "", "documents", label, "share of documents", _zero_ended_series(part))
         for (name,), part in _group_rows(rows, "scenario")
     ]
 
@@ -157,14 +154,14 @@ def _zero_ended_series(part: list[Row]) -> list[Series]:
     return lines
 
 
-def panels_laid_out_by_view(rows: list[Row], _: str) -> list[Panel]:
+def panels_laid_out_by_view(rows: list[Row], _baseline: str) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
     Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a
     lower limit alone leaves the upper one to the highest value.
     """
     panels = []
-    for (scenario, model, name), part in _group_rows(rows, "scenario", "model", "panel"):
+    for (scenario, model, _), part in _group_rows(rows, "scenario", "model", "panel"):
         first, limits = part[0], None
         if (bottom := first.get("bottom")) is not None:
             top = first.get("top")
@@ -172,7 +169,6 @@ def panels_laid_out_by_view(rows: list[Row], _: str) -> list[Panel]:
         height = first.get("reference")
         panels.append(
             Panel(
-                f"{scenario}--{model}--{slug(name)}",
                 scenario,
                 model,
                 first["title"],
@@ -194,8 +190,8 @@ def example_panels(rows: list[Row], _: str) -> list[Panel]:
     share = _line_series(rows, "share", "mixture")
     title = "share of task 1"
     return [
-        Panel("loss", "", "", "expected loss", STEP, "expected loss", loss, scale="log"),
-        Panel("share", "", "", title, STEP, title, share, y_limits=(0, 1.05)),
+        Panel("", "", "expected loss", STEP, "expected loss", loss, scale="log"),
+        Panel("", "", title, STEP, title, share, y_limits=(0, 1.05)),
     ]
 
 
@@ -211,9 +207,7 @@ def _panel_over_steps(
     place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any
 ) -> Panel:
     """A panel over steps."""
-    scenario, model, title = place
-    name = f"{scenario}--{model}--{slug(title)}"
-    return Panel(name, scenario, model, title, STEP, y_label, series, **how)
+    return Panel(*place, STEP, y_label, series, **how)
 
 
 def _line_series(

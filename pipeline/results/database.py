@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import glob
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,12 +39,7 @@ Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[ListedManifest]], None]
 
 
 def build_database(settings: Path, out: Path) -> None:
-    """Builds the database whole beside the old one and renames it into place.
-
-    Raises:
-        InputError: a record or manifest is missing, truncated or altered; the message names it
-            and says what to run.
-    """
+    """Builds the database of an experiment's settings from the folders of its runs."""
     experiment = read_experiment(settings)
     places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
     taken = result_manifests.take_inputs("database", places)
@@ -61,18 +56,10 @@ def write_database(
     loader: Loader,
     taken: made_from.InputSnapshot,
 ) -> None:
-    """Writes the database of records, wherever they come from.
+    """Writes the database whole beside the old one and renames it into place.
 
-    Args:
-        experiment: What is to be in it.
-        settings: The file of it.
-        out: The DuckDB file.
-        result: What the records were made from.
-        loader: Appends the records.
-        taken: Code, and manifests of the records, as they were before these were read.
-
-    Raises:
-        InputError: a record or manifest is missing, truncated or altered.
+    `settings` is the file of the experiment, `result` what the records were made from, and `taken`
+    the code and the records' manifests as they were before these were read.
     """
     output_root.refuse_unopenable_path(out)
     try:
@@ -128,14 +115,6 @@ def _fill_tables(
     connection.execute("commit")
 
 
-def _default_rows() -> Iterator[list[str]]:
-    """What holds where settings are silent: of the training recipe, the rule pike, `paper`."""
-    for kind, owner in (("training", Training), ("pike", PiKE), ("paper", Paper)):
-        values = {field.name: field.default for field in dataclasses.fields(owner)}
-        given = {name: v for name, v in values.items() if isinstance(v, int | float | str)}
-        yield [kind, atomic_files.canonical_json(given)]
-
-
 def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
     name, compared = experiment.experiment, [experiment.baseline, experiment.oracle]
     insert_rows(
@@ -152,17 +131,11 @@ def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment)
             domain
             for run in experiment.runs.values()
             if run.settings["scenario"] == scenario
-            for domain in _as_texts(run.settings["domains"])
+            for domain in run.settings["domains"]
         )
         target = experiment.target_weights(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
         insert_rows(connection, "domains", rows)
-
-
-def _as_texts(value: object) -> list[str]:
-    if not isinstance(value, list | tuple):
-        raise InputError(f"run settings: domains is {value!r}, not a list of names")
-    return [str(item) for item in value]
 
 
 def _insert_runs(
@@ -171,7 +144,7 @@ def _insert_runs(
     columns = [name for name, *_ in connection.execute("describe runs").fetchall()]
     rows = []
     for run, record in experiment.runs.items():
-        values: dict[str, Any] = record.settings
+        values = record.settings
         known = {
             "run": run,
             "scenario": values["scenario"],
@@ -251,15 +224,20 @@ def fill_paper_tables(connection: duckdb.DuckDBPyConnection, config: Mapping[str
             f"select {columns} from read_csv('{quoted}', header = true, all_varchar = true)"
         )
     insert_rows(connection, "published_names", map(list, paper_roles.paper_roles_of(config)))
-    insert_rows(connection, "defaults", _default_rows())
+    defaults = []
+    for kind, owner in (("training", Training), ("pike", PiKE), ("paper", Paper)):
+        values = {field.name: field.default for field in dataclasses.fields(owner)}
+        given = {name: v for name, v in values.items() if isinstance(v, int | float | str)}
+        defaults.append([kind, atomic_files.canonical_json(given)])
+    insert_rows(connection, "defaults", defaults)
 
 
 def _insert_lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
+    def as_text(value: Any) -> str | None:
+        return None if value is None else atomic_files.canonical_json(value)
+
     rows = []
     for _, made in sorted(recorded.artifacts.items()):
-        texts = {
-            name: None if value is None else atomic_files.canonical_json(value)
-            for name, value in (("settings", made.settings), ("facts", made.facts))
-        }
+        texts = {"settings": as_text(made.settings), "facts": as_text(made.facts)}
         rows.append([*(vars(made) | {"inputs": [*made.inputs]} | texts).values()])
     insert_rows(connection, "lineage", rows)

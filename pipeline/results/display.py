@@ -1,7 +1,6 @@
 """What tables and figures show, before it is drawn: marks, cells, and panels of lines."""
 
 import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
@@ -216,8 +215,6 @@ class Series:
 class Panel:
     """One pair of axes."""
 
-    name: str
-    """A slug that is unique in its figure: real--tiny--code."""
     scenario: str
     model: str
     title: str
@@ -236,8 +233,3 @@ class Panel:
     def scenario_and_model(self) -> tuple[str, str]:
         """Scenario and model."""
         return self.scenario, self.model
-
-
-def slug(text: str) -> str:
-    """The text as a part of an id: letters, digits, dots, dashes and underscores."""
-    return re.sub(r"[^A-Za-z0-9_.-]+", "-", text)

@@ -1,7 +1,6 @@
 """Panels of lines, drawn as SVG and PNG, with the numbers behind them as JSON.
 
-The SVG keeps text as text, has no background, and names each line's group, so that a page can
-recolour it, hide a line or show its values. Equal panels give equal bytes.
+The SVG keeps text as text and has no background. Equal panels give equal bytes.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.results import views
-from pipeline.results.display import Panel, Series, is_finite, slug
+from pipeline.results.display import Panel, Series, is_finite
 from pipeline.runtime import atomic_files
 
 # At least 3 : 1 against white and #16181d. Each of the paper's main methods has one; those that
@@ -34,7 +33,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "8")
 # Of domains and their pairs, none of which looks like a method.
 DOMAINS = ("#d1345b", "#5b8f00", "#0091a8", "#9b4fd0", "#a5673f", "#5f7fb0", "#c24fb0", "#7d8236")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
-# Text, axes and the baseline: a page replaces it with its own text colour.
+# Text, axes and the baseline: read on white and on dark pages.
 INK = "#767b84"
 
 # Inches. Fixed margins leave room for any tick label: a search for tighter ones (matplotlib's
@@ -138,7 +137,7 @@ def draw_figure(
     """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
     Args:
-        name: The figure's name: the prefix of all ids in the SVG.
+        name: The figure's name, from which the SVG's ids are drawn.
         panels: Without any, the picture says so.
         columns: Panels in a row.
         out: A path of the figure, with any suffix.
@@ -147,8 +146,7 @@ def draw_figure(
         note: What stands below the panels.
 
     Returns:
-        The panels' places in the SVG and their numbers, for a page that shows values, and the note
-        as it was drawn.
+        The legend, the numbers of each panel, and the note as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
     cells = _panel_cells(panels, columns)
@@ -177,24 +175,18 @@ def draw_figure(
         figure.text(
             RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
         )
-        grid, places = _panel_grid(figure, lines, columns, foot), []
+        grid = _panel_grid(figure, lines, columns, foot)
         for i, panel in enumerate(cells):
             if panel is not None:
-                axes = figure.add_subplot(grid[i])
-                _draw_panel(axes, panel, f"{name}--{panel.name}", palette)
-                places.append(_panel_geometry(axes, 72 * size[1]))
+                _draw_panel(figure.add_subplot(grid[i]), panel, palette)
         _save_figure(figure, out)
-    dashed = ("" if d == "-" else " ".join(f"{v:g}" for v in d[1]) for _, d in styles.values())
     return {
         "note": note,
         "legend": [
-            {"key": key, "label": labelled[key], "colour": colour, "dashes": dashes}
-            for (key, (colour, _)), dashes in zip(styles.items(), dashed, strict=True)
+            {"key": key, "label": labelled[key], "colour": colour}
+            for key, (colour, _) in styles.items()
         ],
-        "panels": [
-            {"id": f"{name}--{panel.name}", **_panel_data(panel, name), **place}
-            for panel, place in zip(panels, places, strict=True)
-        ],
+        "panels": [*map(_panel_data, panels)],
     }
 
 
@@ -256,8 +248,7 @@ def _reference_labels(panel: Panel) -> list[tuple[str, float]]:
     return labels
 
 
-def _draw_panel(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> None:
-    axes.set_gid(gid)
+def _draw_panel(axes: Axes, panel: Panel, palette: Sequence[str]) -> None:
     axes.set_title(panel.title, fontsize=min(10.0, 10.0 * LONGEST_TITLE / len(panel.title)))
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
@@ -265,7 +256,7 @@ def _draw_panel(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> N
         _set_log_scale(axes, panel)
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
-    _draw_reference_lines(axes, panel, gid)
+    _draw_reference_lines(axes, panel)
     below = {key for keys in hidden_lines(panel) for key in keys[:-1]}
     long = [x for series in panel.series if len(series.x) > 1 for x in series.x]
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
@@ -275,7 +266,7 @@ def _draw_panel(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> N
         # Methods without a curve stand side by side: where it ends, they would hide each other.
         moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
         shown = replace(series, x=[x + moved for x in series.x])
-        _draw_series(axes, shown, f"{gid}--{slug(series.key)}", how, wide=series.key in below)
+        _draw_series(axes, shown, how, wide=series.key in below)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
     elif panel.references:
@@ -285,10 +276,10 @@ def _draw_panel(axes: Axes, panel: Panel, gid: str, palette: Sequence[str]) -> N
         axes.set_ylim(top=max(top, labelled))
 
 
-def _draw_reference_lines(axes: Axes, panel: Panel, gid: str) -> None:
+def _draw_reference_lines(axes: Axes, panel: Panel) -> None:
     """Dashed horizontal lines and their labels."""
-    for i, (_, height) in enumerate(panel.references):
-        axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)), gid=f"{gid}--line{i}")
+    for _, height in panel.references:
+        axes.axhline(height, color=INK, linewidth=0.9, linestyle=(0, (4, 3)))
     lines = [y for s in panel.series if (y := [v for v in s.y if v is not None])]
     lowest = min(map(min, lines), default=0.0)
     rising = all(y[0] < y[-1] for y in lines if len(y) > 1)
@@ -310,14 +301,12 @@ def _draw_reference_lines(axes: Axes, panel: Panel, gid: str) -> None:
         )
 
 
-def _draw_series(
-    axes: Axes, series: Series, gid: str, how: tuple[str, Any], *, wide: bool = False
-) -> None:
+def _draw_series(axes: Axes, series: Series, how: tuple[str, Any], *, wide: bool = False) -> None:
     """One line, with its sign and its band; a `wide` one is seen under another that lies on it."""
     colour, dashes = how[0], "" if series.points else how[1]
     x, y = list(series.x), np.array(series.y, float)  # None is a gap.
     axes.plot(
-        x, y, color=colour, linestyle="-" if wide else dashes, gid=gid,
+        x, y, color=colour, linestyle="-" if wide else dashes,
         marker=_marker(series) if _is_marked(series) else None,
         markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
         linewidth=4.5 if wide else None, alpha=0.45 if wide else None,
@@ -328,9 +317,9 @@ def _draw_series(
     if series.low is not None and series.high is not None:
         low, high = np.array(series.low, float), np.array(series.high, float)
         if len(x) == 1:
-            axes.vlines(x, low, high, color=colour, linewidth=0.9, gid=f"{gid}--range")
+            axes.vlines(x, low, high, color=colour, linewidth=0.9)
         else:
-            axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0, gid=f"{gid}--range")
+            axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0)
 
 
 def _set_log_scale(axes: Axes, panel: Panel) -> None:
@@ -344,35 +333,18 @@ def _set_log_scale(axes: Axes, panel: Panel) -> None:
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def _panel_geometry(axes: Axes, height: float) -> dict[str, Any]:
-    """Where a panel, its axes and its data lie; in the SVG's units, y downwards."""
-    inner = axes.get_window_extent()
-    edges = (inner.x0, height - inner.y1, inner.x1, height - inner.y0)
-    box = (edges[0] - 72 * LEFT, edges[1] - 72 * TOP, 72 * PANEL_WIDTH, 72 * PANEL_HEIGHT)
-    return {
-        "box": [round(float(v), 2) for v in box],
-        "axes": [round(float(v), 2) for v in edges],
-        "x_limits": list(map(float, axes.get_xlim())),
-        "y_limits": list(map(float, axes.get_ylim())),
-        "scale": axes.get_yscale(),
-    }
-
-
-def _panel_data(panel: Panel, name: str) -> dict[str, Any]:
-    """The panel as the page needs it: numbers of five digits, lines with their ids."""
+def _panel_data(panel: Panel) -> dict[str, Any]:
+    """The panel's labels and numbers, of five digits."""
     plain = {
         n: getattr(panel, n) for n in ("scenario", "model", "title", "method", "x_label", "y_label")
     }
-    lines = [
-        {"id": f"{name}--{panel.name}--{slug(series.key)}", "key": series.key, "sign": series.sign}
-        | {
-            n: None
-            if (values := getattr(series, n)) is None
-            else list(map(_round_to_five_digits, values))
-            for n in ("x", "y", "low", "high")
-        }
-        for series in panel.series
-    ]
+    lines = []
+    for series in panel.series:
+        numbers = {name: getattr(series, name) for name in ("x", "y", "low", "high")}
+        lines.append(
+            {"key": series.key, "sign": series.sign}
+            | {n: v and [*map(_round_to_five_digits, v)] for n, v in numbers.items()}
+        )
     references = [[label, _round_to_five_digits(height)] for label, height in panel.references]
     return plain | {"references": references, "series": lines}
 

@@ -4,7 +4,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.results import views
 from pipeline.runtime import atomic_files
@@ -19,7 +18,7 @@ class RunRecord:
     """Where one run's records lie, and what it was asked to do."""
 
     folder: str
-    settings: dict[str, object]
+    settings: dict[str, Any]
     """The content that its run.json should have."""
     trained: bool = True
     """Whether the database holds the run's records, not its settings alone."""
@@ -127,12 +126,5 @@ class Experiment:
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Reads and checks the settings.
-
-    Raises:
-        InputError: the file is missing, is not JSON or has wrong keys.
-    """
-    values: Any = atomic_files.read_json(path)
-    if not isinstance(values, dict):
-        raise InputError(f"{path} does not hold a JSON object: have the workflow write it anew")
-    return validate(Experiment, values, str(path))
+    """The settings of an experiment's results, of a file that the workflow wrote."""
+    return validate(Experiment, atomic_files.read_json(path), str(path))

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning import records
@@ -63,13 +63,20 @@ class _FoundManifest:
 
 
 def read_lineage(experiment: Experiment) -> Lineage:
-    """Reads every manifest of the experiment.
-
-    Raises:
-        InputError: one is missing or not whole; the message says what to run.
-    """
+    """What the manifests of the experiment say, each of which must be there and whole."""
     result, results = list(_read_manifests(experiment)), _absolute_path(experiment.results)
-    owners, sums = _file_owners(result)
+    # The artifact that each file belongs to, and its checksum. Manifests are hashed here; for what
+    # they list their sums hold, since hashing every shard and checkpoint again would take minutes.
+    owners: dict[str, str] = {}
+    sums: dict[str, str] = {}
+    for manifest in result:
+        here = _absolute_path(manifest.path.parent)
+        for relative, facts in manifest.content["files"].items():
+            place = _absolute_path(relative, here)
+            owners[place], sums[place] = manifest.name, facts["sha256"]
+    for manifest in result:
+        place = _absolute_path(manifest.path)
+        owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
     own = [m for m in result if not m.name.startswith("checkpoint/")]
     lineage = Lineage({}, {m.path: m.content for m in own})
     for manifest in result:
@@ -98,7 +105,9 @@ def read_lineage(experiment: Experiment) -> Lineage:
         ("table", "md", experiment.tables),
         ("figure", "svg", experiment.figures),
     ):
-        for name, settings in (given or _outputs_of_views(kind)).items():
+        named = [view.partition("_") for view in views.view_sql_by_name()]
+        every = {name: {"name": name} for first, _, name in named if first == kind and name}
+        for name, settings in (given or every).items():
             stood_on = _artifacts_read_by(experiment, views.view_of(f"{kind}_{name}"), settings)
             present = tuple(n for n in stood_on if n in lineage.artifacts)
             made = Artifact(
@@ -106,14 +115,6 @@ def read_lineage(experiment: Experiment) -> Lineage:
             )
             lineage.artifacts[made.name] = made
     return lineage
-
-
-def _outputs_of_views(kind: str) -> dict[str, dict[str, object]]:
-    prefix = f"{kind}_"
-    known = (
-        view.removeprefix(prefix) for view in views.view_sql_by_name() if view.startswith(prefix)
-    )
-    return {name: {"name": name} for name in known}
 
 
 def _artifacts_read_by(
@@ -179,34 +180,6 @@ def _read_checkpoints(run: _FoundManifest) -> Iterator[_FoundManifest]:
         }
         name = run.name.removeprefix("run/")
         yield _FoundManifest(f"checkpoint/{name}/step{step}", path, content)
-
-
-class _FileOwners(NamedTuple):
-    """By path of a file."""
-
-    artifacts: dict[str, str]
-    """The artifact that it belongs to."""
-    sha256: dict[str, str]
-    """What it has now."""
-
-
-def _file_owners(records: list[_FoundManifest]) -> _FileOwners:
-    """Which artifact each file belongs to, and its checksum.
-
-    A manifest is hashed here; the files that it lists have the sums it gives them, since hashing
-    every shard and checkpoint again would take minutes.
-    """
-    owners: dict[str, str] = {}
-    sums: dict[str, str] = {}
-    for manifest in records:
-        here = _absolute_path(manifest.path.parent)
-        for relative, facts in manifest.content["files"].items():
-            place = _absolute_path(relative, here)
-            owners[place], sums[place] = manifest.name, facts["sha256"]
-    for manifest in records:
-        place = _absolute_path(manifest.path)
-        owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
-    return _FileOwners(owners, sums)
 
 
 def _absolute_path(name: str | Path, folder: str = "") -> str:

@@ -9,15 +9,14 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results.item_points import CheckpointKey, pair_by_seed
-from pipeline.results.measured_results import MeasuredResults, TaskCurve
+from pipeline.results.measured_results import Curves, MeasuredResults, TaskCurve, pair_by_seed
 from pipeline.results.record_loader import insert_rows
 
 CLAIMED = """
@@ -59,14 +58,17 @@ class MethodPair:
 
 
 def _method_pair(
-    place: tuple[str, str, str, str], checkpoints: list[CheckpointKey], read: dict[str, TaskCurve]
+    scenario: str, model: str, method: str, against: str, losses: Curves
 ) -> MethodPair:
-    *_, method, against = place
-    seeds, rows_S, others_S = pair_by_seed(checkpoints, method, against)
-    wanted = [n for n, d in read.items() if seeds and np.isfinite(d.value_RxN[rows_S]).any()]
-    found = [_domain_difference(name, read[name], rows_S, others_S) for name in wanted]
+    seeds, rows_S, others_S = pair_by_seed(losses.checkpoints, method, against)
+    found = [
+        _domain_difference(domain, read, rows_S, others_S)
+        for domain, read in losses.by_name.items()
+        if seeds and np.isfinite(read.value_RxN[rows_S]).any()
+    ]
     domains = [d for d in found if d is not None]
-    return MethodPair(*place, seeds, domains, len(domains) == len(wanted) > 0)
+    whole = len(domains) == len(found) > 0
+    return MethodPair(scenario, model, method, against, seeds, domains, whole)
 
 
 def _domain_difference(
@@ -143,13 +145,11 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
     wanted = asked_methods(json.loads(config))
     pairs: list[MethodPair] = []
     for place in measured.places:
-        checkpoints, losses = measured.losses(*place)
-        methods = {c.method for c in checkpoints}
+        losses = measured.losses(*place)
+        methods = {c.method for c in losses.checkpoints}
         compared = {*itertools.product(methods, methods.intersection(references))}
         compared.update(connection.execute(CLAIMED, place).fetchall())
-        pairs += (
-            _method_pair((*place, a, b), checkpoints, losses) for a, b in sorted(compared) if a != b
-        )
+        pairs += (_method_pair(*place, a, b, losses) for a, b in sorted(compared) if a != b)
     pairs = [pair for pair in pairs if pair.domains]
     judged = connection.execute(JUDGED).fetchall()
     tests = [*itertools.chain(*map(_tests_of_pair, pairs)), *_tests_over_scenarios(pairs, judged)]
@@ -225,7 +225,7 @@ def _family_rows(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any
         holm_M = sign_flip.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
-                [None] * 9 if e is None else [*_estimate_cells(e), p, holm]
+                [None] * 9 if e is None else [*_estimate_columns(e), p, holm]
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
@@ -235,18 +235,8 @@ def _family_rows(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any
         yield [*place, *counts, *itertools.chain(*columns)]
 
 
-class EstimateCells(NamedTuple):
-    """An estimate as columns of loss_tests."""
-
-    difference: float
-    stderr: float | None
-    low: float | None
-    high: float | None
-    seed_sd: float | None
-    of_items: float | None
-    degrees: float | None
-
-
-def _estimate_cells(estimate: Estimate) -> EstimateCells:
-    differing = (estimate.difference, estimate.stderr, *mean_difference.interval_ends(estimate))
-    return EstimateCells(*differing, estimate.seed_sd, estimate.of_items, estimate.degrees)
+def _estimate_columns(estimate: Estimate) -> list[float | None]:
+    """Difference, standard error, ends, and of the error what seeds, documents and degrees are."""
+    ends = mean_difference.interval_ends(estimate)
+    error = estimate.seed_sd, estimate.of_items, estimate.degrees
+    return [estimate.difference, estimate.stderr, *ends, *error]

@@ -52,13 +52,7 @@ _Files = dict[str, tuple[str, str]]
 def insert_rows(
     connection: duckdb.DuckDBPyConnection, table: str, rows: Iterable[list[Any]]
 ) -> None:
-    """Appends rows to a table, all in one statement.
-
-    Args:
-        connection: An open database.
-        table: Name of the table.
-        rows: Values in the order of the table's columns.
-    """
+    """Appends rows, with values in the order of the table's columns, in one statement."""
     if listed := list(rows):
         # Rows as parameters take a tenth of a millisecond each; Arrow would import pandas.
         columns = [list(column) for column in zip(*listed, strict=True)]
@@ -71,17 +65,10 @@ def load_records(
     connection: duckdb.DuckDBPyConnection,
     made: Sequence[ListedManifest],
 ) -> None:
-    """Appends the records of runs and of the theory to the base tables, in the given order.
+    """Appends the records of the manifests `made` to the base tables, in the given order.
 
-    Files are checked against their manifests before any is read; all of a table's are read at once.
-
-    Args:
-        contents: What the manifests of the records say, by place.
-        connection: A database with the base tables.
-        made: The manifests whose records are wanted.
-
-    Raises:
-        InputError: a record is missing or altered, or is no whole record of its table.
+    `contents` is what the manifests say, by place. Files are checked against them before any is
+    read; all of a table's are read at once.
     """
     files: dict[str, _Files] = {}
     with Progress("database", total=len(made), unit="manifest") as progress:
@@ -124,7 +111,13 @@ def _list_records(
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
     listed = {file.path: file for file in checksums.listed_files(folder, content, remedy)}
-    steps = _step_numbers(place, content["files"], remedy) if "{step}" in pattern else [0]
+    steps = [0]
+    if "{step}" in pattern:
+        # As numbers: step 1000 comes after step 200.
+        found = (re.match(r"step(\d+)", name) for name in content["files"])
+        steps = sorted({int(digits[1]) for digits in found if digits})
+        if not steps:
+            raise InputError(f"{place} lists no record of any step: {remedy}")
     for step, table in itertools.product(steps, RECORDS[stage]):
         path = folder / pattern.format(step=step, table=table.removeprefix("theory_"))
         if path not in listed:
@@ -171,11 +164,3 @@ def _refuse_broken_files(table: str, names: list[str], files: _Files) -> None:
             raise InputError(
                 f"{place} is not a whole record of {table} ({first}): {remedy}"
             ) from None
-
-
-def _step_numbers(place: Path, listed: Iterable[str], remedy: str) -> list[int]:
-    """The n of all `step{n}` that paths begin with; step 1000 comes after step 200."""
-    steps = {int(digits[1]) for name in listed if (digits := re.match(r"step(\d+)", name))}
-    if not steps:
-        raise InputError(f"{place} lists no record of any step: {remedy}")
-    return sorted(steps)

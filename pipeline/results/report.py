@@ -101,15 +101,7 @@ def _page_texts(
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
-        page: environment.get_template(f"{page}.html").render(
-            page=page,
-            pages=PAGES,
-            data=[
-                report_parts.figure_script_data(figure)
-                for figure in content["figures"].get(page, [])
-            ],
-            **content,
-        )
+        page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
         for page in PAGES
     }
 
@@ -130,13 +122,9 @@ def _page_content(
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    front = [
-        report_parts.keep_shown_legend(f) for name in FRONT for f in drawn if f["name"] == name
-    ]
-    own = [figure for figure in drawn if figure["name"] not in FRONT]
     doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
     scenarios = [
-        _scenario_content(connection, named, scenario, doubts, tabled, own)
+        _scenario_content(connection, named, scenario, doubts, tabled)
         for scenario in named.scenarios()
     ]
     for place in places:
@@ -145,11 +133,9 @@ def _page_content(
         "places": places,
         "picture": picture.picture_blocks(places, doubts),
         "scenarios": scenarios,
-        "figures": {"index": front, "tables": own, "paper": drawn_of_paper},
-        "paper": {
-            "tables": of_paper,
-            "figures": [report_parts.keep_shown_legend(f) for f in drawn_of_paper],
-        },
+        "front": [figure for figure in drawn if figure["name"] in FRONT],
+        "figures": [figure for figure in drawn if figure["name"] not in FRONT],
+        "paper": {"tables": of_paper, "figures": drawn_of_paper},
         "predictions": _prediction_rows(connection, named),
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
@@ -181,14 +167,12 @@ def _experiment_facts(
         "sum(tokens) as tokens, sum(wall_seconds order by wall_seconds) as seconds, "
         "list_sort(list(distinct device)) as devices from runs",
     )
-    methods = provenance.method_rows(connection, named.rules)
     return {
         "name": named.experiment,
         "baseline": named.baseline,
-        "names": [row["method"] for row in methods],
         "labels": labels.method_labels(connection),
         "overview": overview,
-        "methods": methods,
+        "methods": provenance.method_rows(connection, named.rules),
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": provenance.deviation_rows(),
         "claims": provenance.claim_rows(connection),
@@ -211,7 +195,6 @@ def _scenario_content(
     scenario: str,
     doubts: display.Doubts,
     tabled: list[dict[str, Any]],
-    drawn: list[dict[str, Any]],
 ) -> dict[str, Any]:
     def own(sql: str) -> list[Row]:
         return [r for r in query(connection, sql) if r["scenario"] == scenario]
@@ -231,7 +214,6 @@ def _scenario_content(
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
     about = named.section("scenarios").get(scenario, {})
-    parts = [{**f, "panels": [p for p in f["panels"] if p["scenario"] == scenario]} for f in drawn]
     return {
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
@@ -246,7 +228,6 @@ def _scenario_content(
             "order by d.position, c.source, c.split"
         ),
         "tables": _tables_of_scenario(tabled, scenario),
-        "figures": [report_parts.keep_shown_legend(part) for part in parts if part["panels"]],
     }
 
 

@@ -21,33 +21,14 @@ def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapsho
 def write_result_manifest(
     out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]
 ) -> None:
-    """Writes the manifest of what a stage has made.
-
-    Args:
-        out: The file that the manifest is named after.
-        taken: What it was made from.
-        settings: What it was made under.
-        files: The files that it made.
-    """
-    made_from.write_manifest(
-        made_from.manifest_beside(out),
-        stage=taken.stage,
-        settings=settings,
-        inputs=[*taken.inputs],
-        files=[*files],
-        modules=[stages.STAGES[taken.stage].partition(":")[0]],
-        assets=stages.ASSETS[taken.stage],
-        facts={},
-        snapshot=taken,
+    """Writes the manifest, named after `out`, of the files that a stage made under settings."""
+    taken.write_manifest(
+        made_from.manifest_beside(out), settings=settings, files=[*files], facts={}
     )
 
 
 def manifest_or_file(out: Path, stage: str) -> Path:
-    """What stands for a file among inputs: its manifest or, where it has none, itself.
-
-    Raises:
-        InputError: the manifest describes another file.
-    """
+    """What stands for a file among inputs: its manifest or, where it has none, itself."""
     if wrong := altered_problem(out, stage):
         raise InputError(wrong)
     beside = made_from.manifest_beside(out)
@@ -55,11 +36,7 @@ def manifest_or_file(out: Path, stage: str) -> Path:
 
 
 def refuse_missing(*paths: Path) -> None:
-    """Stops where results lack files that a finished experiment has.
-
-    Raises:
-        InputError: with all that are missing.
-    """
+    """Stops where results lack files that a finished experiment has."""
     if missing := [str(path) for path in paths if not path.exists()]:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
@@ -105,11 +82,7 @@ def outdated_parts(out: Path, stage: str) -> list[str]:
 
 
 def refuse_altered(out: Path, stage: str) -> None:
-    """Stops at files of a table or figure that are not those that were made.
-
-    Raises:
-        InputError: one is missing or was changed, or there is no manifest; with what to run.
-    """
+    """Stops at a table or figure without a manifest, or of other files than were made."""
     place = made_from.manifest_beside(out)
     if not place.is_file():
         remake = f"make it with `{output_root.command_to_make(out, force=True)}`"

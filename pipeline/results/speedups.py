@@ -8,8 +8,8 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,7 @@ import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference
-from pipeline.results import accuracy_tests, item_points
-from pipeline.results.item_points import CheckpointKey
-from pipeline.results.measured_results import MeasuredResults, TaskCurve
+from pipeline.results.measured_results import CheckpointKey, Curves, MeasuredResults, TaskCurve
 from pipeline.results.record_loader import insert_rows
 
 NO_SKILL = ("answer_only",)
@@ -72,21 +70,13 @@ def speedup(
 ) -> Speedup | None:
     """Compares a method's curve with the baseline's end.
 
-    Both are means over parts and over the seeds that both have. At each checkpoint the method less
-    the baseline's end has an interval (`mean_difference.half_width`). The ends of the ratio's
-    interval are where the upper and the lower ends of these stay at zero or below: the times at
-    which a test does not tell the two apart.
+    Both are means over parts (domains or tasks) and over the seeds that both have. At each
+    checkpoint the method less the baseline's end has an interval (`mean_difference.half_width`).
+    The ends of the ratio's interval are where the upper and the lower ends of these stay at zero or
+    below: the times at which a test does not tell the two apart.
 
-    Args:
-        parts: The domains or tasks.
-        checkpoints: What the rows of the parts are.
-        method: The method in question.
-        against: The baseline.
-        higher_is_better: Whether higher values are better.
-
-    Returns:
-        None where the two have no seed, no two steps of all seeds or no document in common, or one
-        document alone.
+    None where the two have no seed, no two steps of all seeds or no document in common, or one
+    document alone.
     """
     curves = _pair_checkpoints(checkpoints, method, against)
     if curves is None or not parts:
@@ -117,7 +107,10 @@ def speedup(
     )
     ends = [sum_RxG[-seeds:].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
     at_end = int(np.searchsorted(tokens_T, budget).clip(max=steps - 1))
-    ratio, low, high = (_budget_ratio(budget, tokens) for tokens in (reach, late, soon))
+    ratio, low, high = (
+        None if tokens is None else budget / tokens if tokens else math.inf
+        for tokens in (reach, late, soon)
+    )
     ahead = ratio is not None and ratio >= 1
     return Speedup(
         target=float(np.average(np.mean(ends, axis=1), weights=weight_K)),
@@ -131,10 +124,6 @@ def speedup(
         else None,
         seeds=seeds,
     )
-
-
-def _budget_ratio(budget: float, tokens: float | None) -> float | None:
-    return None if tokens is None else budget / tokens if tokens else math.inf
 
 
 class _PairedCheckpoints(NamedTuple):
@@ -189,15 +178,12 @@ def fill_speedups(measured: MeasuredResults) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
     baseline = measured.baseline
     rows = []
-    for place, quantity, parts, checkpoints in [
-        *_loss_curves(measured),
-        *_accuracy_curves(measured),
-    ]:
-        higher = quantity[0] != "loss"
-        for method in dict.fromkeys(c.method for c in checkpoints):
+    for place, quantity, curves in [*_loss_curves(measured), *_accuracy_curves(measured)]:
+        higher, parts = quantity[0] != "loss", [*curves.by_name.values()]
+        for method in dict.fromkeys(c.method for c in curves.checkpoints):
             if method == baseline:
                 continue
-            result = speedup(parts, checkpoints, method, baseline, higher_is_better=higher)
+            result = speedup(parts, curves.checkpoints, method, baseline, higher_is_better=higher)
             if result is not None:
                 values = dataclasses.asdict(result)
                 values["target"] *= 100 if higher else 1
@@ -205,43 +191,38 @@ def fill_speedups(measured: MeasuredResults) -> None:
     insert_rows(measured.connection, "speedups", rows)
 
 
-class MeanCurves(NamedTuple):
-    """Curves of one quantity that is a mean over parts."""
+class _MeanCurves(NamedTuple):
+    """Curves of one quantity that is a mean over them."""
 
     place: tuple[str, str]
     """Scenario and model."""
     quantity: tuple[Any, ...]
     """Quantity, shots, formulation, metric."""
-    parts: list[TaskCurve]
-    checkpoints: list[CheckpointKey]
-    """What the rows of the parts are."""
+    curves: Curves
 
 
-def _loss_curves(measured: MeasuredResults) -> Iterator[MeanCurves]:
+def _loss_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
     """Curves of the mean loss."""
     for place in measured.places:
-        checkpoints, losses = measured.losses(*place)
-        yield MeanCurves(place, ("loss", None, None, None), [*losses.values()], checkpoints)
+        yield _MeanCurves(place, ("loss", None, None, None), measured.losses(*place))
 
 
-def _accuracy_curves(measured: MeasuredResults) -> Iterator[MeanCurves]:
+def _accuracy_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
-    kept = accuracy_tests.tasks_in_mean(measured.connection)
-    block = itemgetter(0, 1, 3, 4)  # Scenario, model, shots, formulation.
-    groups = sorted((g for g in measured.groups if (g[0], g[2]) in kept), key=block)
-    for (scenario, model, shots, formulation), same in itertools.groupby(groups, key=block):
-        answered = [measured.outcomes(group) for group in same]
-        runs = [run for run in answered[0].runs if all(run in a.runs for a in answered)]
-        shared = set.intersection(*(set(a.points) for a in answered))
+    block = attrgetter("scenario", "model", "shots", "formulation")
+    groups = [g for g in measured.groups if (g.scenario, g.task) in measured.mean_tasks]
+    for (scenario, model, shots, formulation), same in itertools.groupby(
+        sorted(groups, key=block), key=block
+    ):
+        answered = {group.task: measured.outcomes(group) for group in same}
+        first, *others = answered.values()
+        kept = [c for c in first.checkpoints if all(c in one.checkpoints for one in others)]
+        rows = {task: [*map(one.checkpoints.index, kept)] for task, one in answered.items()}
+        shared = set.intersection(*(set(one.by_name) for one in answered.values()))
         for metric in sorted(shared.difference(NO_SKILL)):
-            parts = [_accuracy_curve(a, metric, runs) for a in answered]
+            parts = {}
+            for task, one in answered.items():
+                curve = one.by_name[metric]
+                parts[task] = replace(curve, value_RxN=curve.value_RxN[rows[task]])
             quantity = ("accuracy", shots, formulation, metric)
-            yield MeanCurves((scenario, model), quantity, parts, runs)
-
-
-def _accuracy_curve(
-    answered: item_points.ItemOutcomes, metric: str, runs: list[CheckpointKey]
-) -> TaskCurve:
-    place = {run: row for row, run in enumerate(answered.runs)}
-    points_RxI = answered.points[metric][[place[run] for run in runs]]
-    return TaskCurve(points_RxI, np.ones(points_RxI.shape[1]), answered.document_I)
+            yield _MeanCurves((scenario, model), quantity, Curves(kept, parts))

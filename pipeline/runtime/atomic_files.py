@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import functools
 import glob
 import hashlib
 import json
@@ -53,24 +52,33 @@ def atomic_write(
         InputError: of an output: it must not be written there, or the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
-    with _guard_output(path, stage, inputs) if stage else contextlib.nullcontext():
-        _make_parent(path)
+    with contextlib.ExitStack() as guards:
+        if stage:
+            guards.enter_context(errors.explain_disk_errors(path))
+            ownership.refuse_foreign_output(path, stage, inputs)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except FileNotFoundError as error:
+            # Such as below /proc.
+            raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
+        if stage and guards.enter_context(locks.hold_output(path)):
+            _remove_leftovers(path)
         remove_path(partial)
         try:
             yield partial
-            _move_into_place(partial, path, stage)
+            if stage:
+                # Another's may have been put there meanwhile.
+                ownership.refuse_foreign_output(path, stage)
+                ownership.write_mark(path, stage, partial)
+            _move_into_place(partial, path)
         except BaseException:
             for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
                 remove_path(left)
             raise
 
 
-def _move_into_place(partial: Path, path: Path, stage: str | None) -> None:
-    """Marks, syncs and renames what was made. A folder before it is deleted afterwards."""
-    if stage:
-        # It may have been put there meanwhile.
-        ownership.refuse_foreign_output(path, stage)
-        ownership.write_mark(path, stage, partial)
+def _move_into_place(partial: Path, path: Path) -> None:
+    """Syncs and renames what was made. A folder before it is deleted afterwards."""
     for file in [*sorted(partial.rglob("*")), partial]:
         flush_to_disk(file)
     if partial.is_dir() and path.exists():
@@ -81,24 +89,6 @@ def _move_into_place(partial: Path, path: Path, stage: str | None) -> None:
     else:
         partial.replace(path)
     flush_to_disk(path.parent)
-
-
-def _make_parent(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except FileNotFoundError as error:
-        # Such as below /proc.
-        raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
-
-
-@contextlib.contextmanager
-def _guard_output(path: Path, stage: str, inputs: Sequence[Path]) -> Iterator[None]:
-    """Guards the making of an output: others' files, leftovers, troubles of the disk."""
-    with errors.explain_disk_errors(path):
-        ownership.refuse_foreign_output(path, stage, inputs)
-        _make_parent(path)
-        with locks.hold_output(path, functools.partial(_remove_leftovers, path)):
-            yield
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -174,14 +164,7 @@ def json_digest(value: Any) -> str:
 def write_json(
     path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
 ) -> None:
-    """Writes indented JSON; the file appears whole or not at all, as `atomic_write` says.
-
-    Args:
-        path: The file.
-        value: What it is to hold.
-        stage: As in `atomic_write`.
-        inputs: As in `atomic_write`.
-    """
+    """Writes indented JSON; the file appears whole or not at all, as `atomic_write` says."""
     with atomic_write(path, stage, inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 

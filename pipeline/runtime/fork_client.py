@@ -14,7 +14,6 @@ import socket
 import struct
 import sys
 
-ACCEPTED = b"+"
 HANDED_ON = ("TERM", "INT", "HUP", "USR1", "USR2", "TSTP", "CONT")
 
 
@@ -26,36 +25,38 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{name}/{command[3]}")
-            accepted = peer_credentials(server)[1] == os.getuid() and _send_request(server, command)
+            job = request_fork(server, command) if peer_user(server) == os.getuid() else 0
         except OSError:
-            accepted = False
-        if accepted:
-            _exit_like(_await_status(server, numbers))
+            job = 0
+        if job:
+            exit_like(await_status(server, job, numbers))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     os.execv(command[0], command)
 
 
-def peer_credentials(connection: socket.socket) -> tuple[int, ...]:
-    """Process, user and group at the other end: anybody may listen and connect."""
-    return struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+def peer_user(connection: socket.socket) -> int:
+    """Number of the user at the other end: anybody may listen and connect."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    return int(struct.unpack("3i", credentials)[1])
 
 
-def _send_request(server: socket.socket, command: list[str]) -> bool:
-    """Sends the command, with all that it takes over from this process; whether it is run."""
+def request_fork(server: socket.socket, command: list[str]) -> int:
+    """Number of the process that runs the command, with all of this process; 0 if none does."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
     server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())
     # They end the request: a server has no file open of one that is not whole.
     socket.send_fds(server, [b"\n"], [0, 1, 2])
-    return server.recv(1) == ACCEPTED
+    return int.from_bytes(server.recv(4), "big")
 
 
-def _await_status(server: socket.socket, numbers: set[signal.Signals]) -> int:
-    """How the command ended, as `os.wait` says it."""
+def await_status(server: socket.socket, job: int, numbers: set[signal.Signals]) -> int:
+    """How the process `job` ended, as `os.wait` says it; it gets the signals of this one."""
 
     def hand_on(number: int, _: object) -> None:
         # A job that has ended needs none: how it ended waits to be read, as after SIGSTOP.
         with contextlib.suppress(OSError):
-            server.send(bytes([number]))
+            # A session without a terminal does not stop by SIGTSTP.
+            os.kill(job, signal.SIGSTOP if number == signal.SIGTSTP else number)
         if number == signal.SIGTSTP:
             os.kill(os.getpid(), signal.SIGSTOP)
 
@@ -72,7 +73,8 @@ def _await_status(server: socket.socket, numbers: set[signal.Signals]) -> int:
     return int.from_bytes(answer, "big")
 
 
-def _exit_like(status: int) -> None:
+def exit_like(status: int) -> None:
+    """Ends this process as one of that status ended."""
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:

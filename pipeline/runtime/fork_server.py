@@ -14,7 +14,6 @@ declines whatever goes wrong, too. The client then becomes that process.
 
 import contextlib
 import ctypes
-import functools
 import gc
 import importlib
 import io
@@ -23,19 +22,18 @@ import json
 import logging
 import os
 import runpy
-import selectors
 import shlex
 import signal
 import socket
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pipeline.runtime import code_fingerprint, environment, signal_handler
-from pipeline.runtime.fork_client import ACCEPTED, peer_credentials
+from pipeline.runtime import code_fingerprint, environment, fork_client, signal_handler
 
 OF_EACH = frozenset({"TMPDIR", "TMP", "TEMP", "TEMPDIR", "PWD", "OLDPWD", "SHLVL", "_"})
 """Variables that no module reads when it is imported: jobs may differ in them."""
@@ -109,12 +107,14 @@ def _changed_names(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[st
 
 log = logging.getLogger("pike")
 
-CLIENT = Path(__file__).with_name("fork_client.py")
+CLIENT = Path(fork_client.__file__)
 THREADS = (
     *("OMP_NUM_THREADS", "GOTO_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
     *("MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS"),
 )
 """What Snakemake sets to a job's threads. Libraries read it when they are loaded."""
+PATIENCE_SECONDS = 10.0
+"""For what a client sends at once."""
 PR_SET_PDEATHSIG = 1
 STDIN = 0
 
@@ -162,135 +162,105 @@ def client_command(name: str) -> str:
     return shlex.join([sys.executable, "-I", "-S", str(CLIENT), name])
 
 
-class _ForkedJobs:
-    """The forks at work."""
+class ForkedJobs:
+    """The forks at work, each with the client that stands for it."""
 
     def __init__(self, places: Sequence[str], imported: ImportedModules) -> None:
-        self._imported, self._told = imported, set[str]()
-        self._waiting = selectors.DefaultSelector()
+        self._imported, self._warned = imported, set[str]()
         self._listeners = [socket.socket(socket.AF_UNIX) for _ in places]
         for listener, place in zip(self._listeners, places, strict=True):
             listener.bind(f"\0{place}")
             listener.listen(64)
-            self._call_when_readable(listener, functools.partial(self._accept_client, listener))
-        self._call_when_readable(STDIN, self._stop_listening)
+        self._processes: dict[int, int] = {}
+        """By descriptor of the process: its number."""
+        self._clients: dict[socket.socket, int] = {}
+        """Descriptor of the process of each."""
 
     def serve(self) -> JobRequest | None:
         """Forks for each request; returns it in the fork, and nothing at the end."""
-        while self._waiting.get_map():
-            for key, _ in self._waiting.select():
-                # Another one of this turn may have done away with it.
-                if self._waiting.get_map().get(key.fd) is key and (request := key.data()):
-                    self._close_inherited()
-                    return request
+        while self._listeners or self._processes:
+            watched: list[socket.socket | int] = [STDIN] if self._listeners else []
+            watched += [*self._listeners, *self._clients, *self._processes]
+            for ready in connection.wait(watched):
+                if ready == STDIN:
+                    self._stop_listening()
+                elif ready in self._listeners:
+                    if request := self._accept_client(ready):
+                        return request
+                elif ready in self._processes:
+                    self._reap_job(ready)
+                elif ready in self._clients:
+                    # It says nothing more, but ends: and so does its job.
+                    signal.pidfd_send_signal(self._clients.pop(ready), signal.SIGKILL)
+                    ready.close()
         return None
 
-    def _call_when_readable(self, file: Any, then: Callable[[], JobRequest | None]) -> None:
-        self._waiting.register(file, selectors.EVENT_READ, then)
-
-    def _close_inherited(self) -> None:
-        """Closes in a fork what is the server's."""
-        for key in self._waiting.get_map().values():
-            key.fileobj.close() if isinstance(key.fileobj, socket.socket) else os.close(key.fd)
-        self._waiting.close()
-
-    def _accept_client(self, listener: socket.socket) -> None:
+    def _accept_client(self, listener: socket.socket) -> JobRequest | None:
+        """Forks for a client, or declines by closing the connection; returns its request there."""
+        client, _ = listener.accept()
+        files: list[int] = []
         try:
-            client, _ = listener.accept()
-            client.setblocking(False)
+            client.settimeout(PATIENCE_SECONDS)
             # Another user's is closed.
-            if peer_credentials(client)[1] == os.getuid():
-                self._call_when_readable(
-                    client, functools.partial(self._read_request, client, bytearray())
-                )
-        except OSError as error:
-            # No descriptor is free: nobody is answered any more.
-            self._warn_once(str(error))
-            self._stop_listening()
-
-    def _read_request(self, client: socket.socket, said: bytearray) -> JobRequest | None:
-        """Hears more of a request; at its end forks, or declines by closing the connection."""
-        try:
-            part, files, *_ = socket.recv_fds(client, 1 << 16, 3)
-        except OSError:
-            part, files = b"", []
-        said += part
-        if not part:
-            self._close_client(client)
-        elif files or part.endswith(b"\n"):
-            return self._answer_request(client, said, files)
-        return None
-
-    def _answer_request(
-        self, client: socket.socket, said: bytearray, files: list[int]
-    ) -> JobRequest | None:
-        number = 0
-        try:
-            if len(files) < 3:
-                raise ValueError("no descriptor is free")
-            command, folder, environment = json.loads(said)
-            request = JobRequest(command, folder, environment, files)
+            if fork_client.peer_user(client) != os.getuid():
+                raise ValueError("another user asks")
+            request = _read_request(client, files)
             if difference := self._imported.first_difference(request):
                 raise ValueError(f"{difference} differs")
             if not (number := os.fork()):
+                self._close_inherited(client)
                 return request
-            self._watch_job(number, client)
         except Exception as error:
             # Whatever it is, the other jobs go on.
-            self._warn_once(str(error))
-            if number:
-                os.kill(number, signal.SIGKILL)
-                os.waitpid(number, 0)
-            self._close_client(client)
+            client.close()
+            if (why := str(error)) not in self._warned:
+                self._warned.add(why)
+                log.warning("jobs import all modules themselves: %s", why)
+        else:
+            process = os.pidfd_open(number)
+            self._processes[process], self._clients[client] = number, process
+            # One that has been killed meanwhile is read next.
+            with contextlib.suppress(OSError):
+                client.send(number.to_bytes(4, "big"))
         for file in files:
             os.close(file)
         return None
 
-    def _warn_once(self, why: str) -> None:
-        if why not in self._told:
-            self._told.add(why)
-            log.warning("jobs import all modules themselves: %s", why)
+    def _close_inherited(self, client: socket.socket) -> None:
+        """Closes in a fork what is the server's."""
+        for one in (client, *self._listeners, *self._clients):
+            one.close()
+        for process in (STDIN, *self._processes):
+            os.close(process)
 
-    def _close_client(self, one: socket.socket) -> None:
-        if one in self._waiting.get_map():
-            self._waiting.unregister(one)
-        one.close()
-
-    def _watch_job(self, number: int, client: socket.socket) -> None:
-        ended = os.pidfd_open(number)
-
-        def hand_on() -> None:
-            try:
-                numbers = client.recv(64)
-            except OSError:
-                numbers = b""
-            for one in numbers or [signal.SIGKILL]:
-                # A session without a terminal does not stop by SIGTSTP.
-                signal.pidfd_send_signal(ended, signal.SIGSTOP if one == signal.SIGTSTP else one)
-            if not numbers:
-                self._waiting.unregister(client)
-
-        def reap() -> None:
-            _, status = os.waitpid(number, 0)
+    def _reap_job(self, process: int) -> None:
+        """Tells a job's client how it ended."""
+        _, status = os.waitpid(self._processes.pop(process), 0)
+        os.close(process)
+        for client in [one for one, of in self._clients.items() if of == process]:
             with contextlib.suppress(OSError):
                 client.send(status.to_bytes(4, "big"))
-            self._close_client(client)
-            self._waiting.unregister(ended)
-            os.close(ended)
-
-        self._call_when_readable(ended, reap)
-        self._waiting.modify(client, selectors.EVENT_READ, hand_on)
-        # One that has been killed meanwhile is read next.
-        with contextlib.suppress(OSError):
-            client.send(ACCEPTED)
+            del self._clients[client]
+            client.close()
 
     def _stop_listening(self) -> None:
-        self._waiting.unregister(STDIN)
-        for listener in self._listeners:
-            self._close_client(listener)
+        while self._listeners:
+            self._listeners.pop().close()
         # Whoever reads what the workflow says must not wait for jobs that outlive it.
         with Path(os.devnull).open("w") as nothing:
             os.dup2(nothing.fileno(), 2)
+
+
+def _read_request(client: socket.socket, files: list[int]) -> JobRequest:
+    """What a client wants; the descriptors that come with it are added to `files`."""
+    said = b""
+    while not files:
+        part, came, *_ = socket.recv_fds(client, 1 << 16, 3)
+        said, files[:] = said + part, came
+        if not part:
+            raise ValueError("a client has ended")
+    command, folder, variables = json.loads(said)
+    return JobRequest(command, folder, variables, files)
 
 
 def _take_over_client(request: JobRequest, server: int) -> None:
@@ -313,7 +283,7 @@ def main() -> None:
     signal_handler.restore_child_signals()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     imported = ImportedModules(modules)
-    request = _ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()
+    request = ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()
     if request is None:
         return
     _take_over_client(request, server)

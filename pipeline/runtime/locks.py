@@ -17,7 +17,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
@@ -68,32 +68,30 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 
 @contextlib.contextmanager
-def hold_output(path: Path, remove_leftovers: Callable[[], None]) -> Iterator[None]:
+def hold_output(path: Path) -> Iterator[bool]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
-    `remove_leftovers` removes what dead makers left. On a file system without locks it is not
-    called: others may be at work.
+    Yields:
+        Whether this process alone makes it; where the file system has no locks nobody knows.
 
     Raises:
         InputError: another process makes the output.
     """
-    place = path.with_name(f".{path.name}.lock")
-    with contextlib.ExitStack() as held:
-        try:
-            file = try_lock(place)
-        except OSError as error:
-            if error.errno not in WITHOUT_LOCKS:
-                raise
-        else:
-            if file is None:
-                raise InputError(f"{path} is being made by another process: wait for it")
-            held.enter_context(file)
-            remove_leftovers()
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):
-                place.unlink()
+    place, file = path.with_name(f".{path.name}.lock"), None
+    try:
+        file = try_lock(place)
+        if file is None:
+            raise InputError(f"{path} is being made by another process: wait for it")
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+    try:
+        yield file is not None
+    finally:
+        with contextlib.suppress(OSError):
+            place.unlink()
+        if file is not None:
+            file.close()
 
 
 _held: set[IO[bytes]] = set()

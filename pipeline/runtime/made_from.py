@@ -8,7 +8,7 @@ whether these are still the same.
 import logging
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,14 +67,10 @@ class InputSnapshot:
         given: Iterable[Path] = (),
         assets: Sequence[str] = (),
     ) -> None:
-        """Takes the code's fingerprint, and reads the first files.
+        """Takes the fingerprint of the stage's code, and digests of files as `take_digests` does.
 
-        Args:
-            stage: Name of the stage.
-            modules: Modules whose code, with all that they import, does the work.
-            inputs: As `take_digests` has them.
-            given: As `take_digests` has them.
-            assets: Folders of the package whose files decide the result, too.
+        The code is that of the modules and all that they import, and of `assets`, folders of the
+        package.
         """
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
         self.code = code_and_versions(stage, modules, assets)
@@ -89,34 +85,26 @@ class InputSnapshot:
     def take_digests(self, inputs: Iterable[Path] = (), given: Iterable[Path] = ()) -> None:
         """Takes digests of files that the stage is about to read; of each once.
 
-        What is missing is left out: the stage itself says so.
-
-        Args:
-            inputs: Manifests (or files) of other stages; of a manifest the work is a function of
-                what it vouches for (`manifests.content_digest`).
-            given: Files of the user's own.
+        `inputs` are manifests (or files) of other stages; of a manifest the work is a function of
+        what it vouches for (`manifests.content_digest`). `given` are files of the user's own. What
+        is missing is left out: the stage itself says so.
         """
-        for path in inputs:
-            if path not in self.inputs and path.is_file():
-                self._stamps[path] = atomic_files.file_stamp(path)
-                self.inputs[path] = atomic_files.sha256(path)
-                if content := manifests.content_digest(path, self.stage):
-                    self.content[path] = content
-        for path in given:
-            if path not in self.given and path.is_file():
-                self._stamps[path] = atomic_files.file_stamp(path)
-                self.given[path] = atomic_files.sha256(path)
+        for paths, digests in ((inputs, self.inputs), (given, self.given)):
+            for path in paths:
+                if path not in digests and path.is_file():
+                    self._stamps[path] = atomic_files.file_stamp(path)
+                    digests[path] = atomic_files.sha256(path)
+                    content = manifests.content_digest(path, self.stage)
+                    if content and digests is self.inputs:
+                        self.content[path] = content
 
     def restore_if_unchanged(self, path: Path, settings: Any) -> bool:
         """Whether work that the workflow starts again would come out as it lies there.
 
         The workflow cannot know this of work behind a stage that it makes again, and keeps its
         manifest (`keep_manifest_copy`). Where all that the work is made from has come out the same,
-        that manifest is written again, and there is nothing to do.
-
-        Args:
-            path: The place of the work's manifest, which Snakemake has deleted.
-            settings: What it would be made under.
+        that manifest is written again at `path`, where Snakemake has deleted it, and there is
+        nothing to do.
         """
         kept = _manifest_copy_path(path)
         if path.exists() or not kept.is_file():
@@ -134,25 +122,72 @@ class InputSnapshot:
         }
         # What is gone has not changed: checkpoints may be deleted.
         before["inputs"] = {n: one for n, one in before["inputs"].items() if (here / n).exists()}
-        whole = all(
-            _is_allowed_missing(file.path, here) or not checksums.content_problem(file)
-            for file in checksums.listed_files(here, result, "it is made again")
-        )
-        if record_differences(before, now) or not whole:
+        if record_differences(before, now) or any(
+            checksums.content_problem(file) for file in _files_to_check(here, result)
+        ):
             return False
-        of_file = self.stage if self.stage in ownership.MAKE_FILES else None
         inputs = result["inputs"] | _relative_paths(self.inputs, here)
-        atomic_files.write_json(path, result | {"inputs": inputs}, of_file)
+        self._write_json(path, result | {"inputs": inputs})
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
 
-    def refuse_changed(self) -> None:
+    def write_manifest(
+        self,
+        path: Path,
+        *,
+        settings: Any,
+        files: Sequence[Path],
+        facts: Mapping[str, Any],
+        known_sha256: Mapping[Path, str] | None = None,
+    ) -> None:
+        """Writes the record of the stage's work; it is written last and marks it as complete.
+
+        Args:
+            path: The manifest's place.
+            settings: The explicit settings that the stage was given.
+            files: Files that it wrote, recorded with size and SHA-256. Like inputs they are
+                recorded relative to the manifest's folder, so that a results folder can be moved.
+            facts: What is particular to the stage: counts, revisions.
+            known_sha256: SHA-256 of those of `files` that were hashed before.
+
+        Raises:
+            InputError: what the work was made from changed meanwhile.
+        """
+        self._refuse_changed()
+        here, known = path.parent, known_sha256 or {}
+        code = {
+            **self.code["code"],
+            "loaded": _loaded_user_files(self._modules),
+            "commit": self._commit,
+        }
+        manifest = {
+            "stage": self.stage,
+            "settings": settings,
+            "inputs": _relative_paths(self.inputs, here),
+            "content": _relative_paths(self.content, here),
+            "given": {str(one): digest for one, digest in self.given.items()},
+            "files": {
+                os.path.relpath(file, here): {
+                    "bytes": file.stat().st_size,
+                    "sha256": known.get(file) or atomic_files.sha256(file),
+                }
+                for file in files
+            },
+            "code": code,
+            "versions": self.code["versions"],
+            **facts,
+        }
+        self._write_json(path, manifest)
+
+    def _write_json(self, path: Path, manifest: Mapping[str, Any]) -> None:
+        """Writes a manifest: that of a folder lies in it, that of a file beside it with a mark."""
+        of_file = self.stage if self.stage in ownership.MAKE_FILES else None
+        atomic_files.write_json(path, manifest, of_file, [*self.inputs, *self.given])
+
+    def _refuse_changed(self) -> None:
         """Stops where code or files are not those that were taken.
 
         A training vouches for the code that it began with: nobody waits days to edit a file.
-
-        Raises:
-            InputError: what changed, and what to do.
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
@@ -180,69 +215,6 @@ class InputSnapshot:
             return manifests.content_digest(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
-    def code_record(self) -> dict[str, Any]:
-        """The code and the packages, as a manifest has them."""
-        own = {"loaded": _loaded_user_files(self._modules), "commit": self._commit}
-        return {**self.code, "code": {**self.code["code"], **own}}
-
-
-def write_manifest(
-    path: Path,
-    *,
-    stage: str,
-    settings: Any,
-    inputs: Sequence[Path],
-    files: Sequence[Path],
-    modules: Sequence[str],
-    facts: Mapping[str, Any],
-    given: Sequence[Path] = (),
-    assets: Sequence[str] = (),
-    known_sha256: Mapping[Path, str] | None = None,
-    snapshot: InputSnapshot | None = None,
-) -> None:
-    """Writes the record of one stage's work; it is written last and marks the work as complete.
-
-    Args:
-        path: The manifest's place.
-        stage: Name of the command that did the work.
-        settings: The explicit settings that it was given.
-        inputs: Manifests (or files) of stages that it read, recorded with their digests.
-        files: Files that it wrote, recorded with size and SHA-256. Like `inputs` they are
-            recorded relative to the manifest's folder, so that a results folder can be moved.
-        modules: Modules whose code, with all that they import, did the work.
-        facts: What is particular to the stage: counts, revisions.
-        given: Files of the user's own that it read, recorded as they are named, with their SHA-256.
-        assets: Folders of the package whose files decide the result, too.
-        known_sha256: SHA-256 of those of `files` that were hashed before.
-        snapshot: What the work was made from, taken before it; absent: nothing happened meanwhile.
-
-    Raises:
-        InputError: what the work was made from changed meanwhile.
-    """
-    here, known_sha256 = path.parent, known_sha256 or {}
-    snapshot = snapshot or InputSnapshot(stage, modules, assets=assets)
-    snapshot.take_digests(inputs, given)
-    snapshot.refuse_changed()
-    manifest = {
-        "stage": stage,
-        "settings": settings,
-        "inputs": _relative_paths({i: snapshot.inputs[i] for i in inputs}, here),
-        "content": _relative_paths(snapshot.content, here),
-        "given": {str(one): snapshot.given[one] for one in dict.fromkeys(given)},
-        "files": {
-            os.path.relpath(f, here): {
-                "bytes": f.stat().st_size,
-                "sha256": known_sha256.get(f) or atomic_files.sha256(f),
-            }
-            for f in files
-        },
-        **snapshot.code_record(),
-        **facts,
-    }
-    # The manifest of a folder lies in it; that of a file lies beside it, an output with a mark.
-    of_file = stage if stage in ownership.MAKE_FILES else None
-    atomic_files.write_json(path, manifest, of_file, [*inputs, *given])
-
 
 def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]:
     return {os.path.relpath(path, folder): digest for path, digest in digests.items()}
@@ -250,10 +222,10 @@ def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]
 
 def keep_manifest_copy(manifest: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
+    forget_manifest_copy(manifest)
     place = _manifest_copy_path(manifest)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(manifest, place)
-    _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
 def forget_manifest_copy(manifest: Path) -> None:
@@ -287,12 +259,9 @@ def _restart_mark_path(manifest: Path) -> Path:
 def code_and_versions(
     stage: str, modules: Sequence[str], assets: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """What a stage's work is a function of beside settings and inputs: its code and packages.
+    """The code and packages that a stage computes with, as a manifest has them.
 
-    Args:
-        stage: Name of the stage.
-        modules: Modules that do its work; they have been imported.
-        assets: Folders of the package whose files decide the result, too.
+    The modules have been imported; `assets` are folders of the package whose files count, too.
     """
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(assets))
     return {
@@ -323,20 +292,12 @@ def compare_finished(
     inputs: Sequence[str] = (),
     given: Sequence[str] | None = None,
 ) -> list[RecordDifference]:
-    """How one finished piece of work, if it is there, differs from what would be made today.
+    """How the work with the manifest `path`, if it is finished, differs from what is made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
-    they were made from. A file of the work itself that is gone or was changed is damage.
-
-    Args:
-        path: Its manifest.
-        stage: The stage that made it.
-        cache: Digests of files.
-        settings: Those of today. Neither they nor what follows is compared where it is None.
-        code: Fingerprint.
-        versions: Of packages.
-        inputs: Files that it must have been made from, beside any others.
-        given: Files of the user's own that it would be made from.
+    they were made from. A file of the work itself that is gone or was changed is damage. Settings,
+    the code's fingerprint, versions of packages and the user's files are compared where they are
+    given; `inputs` are files that the work must have been made from, beside any others.
     """
     if not path.is_file():
         return []
@@ -344,29 +305,39 @@ def compare_finished(
         result = manifests.read_manifest(path, stage)
     except InputError as damage:
         return [RecordDifference("manifest", str(damage), "a whole one")]
-    before, content = _compared_parts(result), result.get("content", {})
+    before, now = _compared_parts(result), _compared_parts(result)
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
-    lacking = set(map(os.path.normpath, inputs)).difference(places.values())
-    digests = {
-        name: cache.content_digest_if_present(place, stage)
-        if name in content
-        else cache.sha256_if_present(place)
-        for name, place in places.items()
-    }
-    read = {name: digest or before["inputs"][name] for name, digest in digests.items()}
-    added = {os.path.relpath(one, path.parent): "an input" for one in lacking}
-    own = None if given is None else {name: cache.sha256_if_present(name) for name in given}
-    now = {
-        "settings": settings,
-        "inputs": read | added,
-        # Of files of which one is gone nothing is told.
-        "given": None if own is None or None in own.values() else own,
-        "code": code,
-        "versions": versions,
-        "loaded": _digests_of_loaded(before["loaded"]),
-    }
-    now = {name: before[name] if one is None else one for name, one in now.items()}
-    return [*record_differences(before, now), *_damage_differences(path.parent, result, cache)]
+    for name, place in places.items():
+        of_content = name in result.get("content", {})
+        digest = (
+            cache.content_digest_if_present(place, stage)
+            if of_content
+            else cache.sha256_if_present(place)
+        )
+        now["inputs"][name] = digest or before["inputs"][name]
+    for lacking in set(map(os.path.normpath, inputs)).difference(places.values()):
+        now["inputs"][os.path.relpath(lacking, path.parent)] = "an input"
+    digests = {name: cache.sha256_if_present(name) for name in given or ()}
+    # Of files of which one is gone nothing is told.
+    given_today = None if given is None or None in digests.values() else digests
+    today = {"settings": settings, "given": given_today, "code": code, "versions": versions}
+    now |= {name: one for name, one in today.items() if one is not None}
+    now["loaded"] = _digests_of_loaded(before["loaded"])
+    damages = (
+        RecordDifference(f"files.{os.path.relpath(file.path, path.parent)}", "whole", problem)
+        for file in _files_to_check(path.parent, result)
+        if (problem := _damage(file, path.parent, stage, cache))
+    )
+    return [*record_differences(before, now), *damages]
+
+
+def _damage(
+    file: checksums.ListedFile, folder: Path, stage: str, cache: checksums.DigestCache
+) -> str | None:
+    """What is wrong with a file of finished work; of a large one, what its size says."""
+    if stage in LARGE or _is_spared(file.path, folder):
+        return checksums.size_problem(file)
+    return checksums.content_problem(file, cache.sha256)
 
 
 def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -374,7 +345,7 @@ def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     code = manifest["code"]
     return {
         **{name: manifest[name] for name in ("settings", "given", "versions")},
-        "inputs": manifest["inputs"] | manifest.get("content", {}),
+        "inputs": {**manifest["inputs"], **manifest.get("content", {})},
         "code": code["fingerprint"],
         "loaded": code["loaded"],
     }
@@ -385,14 +356,10 @@ def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
 
 
 def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDifference]:
-    """How what a run is made from differs from what a checkpoint was made from.
+    """How what a run is made from differs from the identity of its checkpoint, `before`.
 
     What code the checkpoint has run late, in a hook, a run that begins has not: these files are
     compared as they are.
-
-    Args:
-        before: The checkpoint's identity.
-        now: The run's, at its beginning.
     """
     code = before.get("code") if isinstance(before, Mapping) else None
     if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
@@ -401,47 +368,28 @@ def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDiff
     return record_differences(before, now)
 
 
-def _damage_differences(
-    folder: Path, manifest: dict[str, Any], cache: checksums.DigestCache
-) -> Iterator[RecordDifference]:
-    """Files of a piece of work that are gone, or are others than they were."""
-    large = manifest["stage"] in LARGE
-    for file in checksums.listed_files(folder, manifest, "it is made again"):
-        name = os.path.relpath(file.path, folder)
-        by_size = large or name.startswith(SPARED)
-        problem = (
-            checksums.size_problem(file)
-            if by_size
-            else checksums.content_problem(file, cache.sha256)
-        )
-        if problem and not _is_allowed_missing(file.path, folder):
-            yield RecordDifference(f"files.{name}", "whole", problem)
+def _files_to_check(folder: Path, manifest: Mapping[str, Any]) -> list[checksums.ListedFile]:
+    """The files that a manifest lists, but those gone that may be deleted."""
+    listed = checksums.listed_files(folder, manifest, "it is made again")
+    return [file for file in listed if file.path.exists() or not _is_spared(file.path, folder)]
 
 
-def _is_allowed_missing(path: Path, folder: Path) -> bool:
-    """Whether a file is gone that may be deleted."""
-    return path.relative_to(folder).as_posix().startswith(SPARED) and not path.exists()
+def _is_spared(path: Path, folder: Path) -> bool:
+    """Whether a file of finished work may be deleted."""
+    return path.relative_to(folder).as_posix().startswith(SPARED)
 
 
 def record_differences(before: Any, now: Any, prefix: str = "") -> list[RecordDifference]:
-    """What differs between two JSON-able records, each with its dotted name.
+    """What differs between two JSON-able records, each with its dotted name below `prefix`.
 
     Of `versions` the builds of one release are alike.
-
-    Args:
-        before: The record of what was made.
-        now: The record of what would be made.
-        prefix: Where both stand.
     """
     unset = before is UNSET or now is UNSET
     if not unset and atomic_files.canonical_json(before) == atomic_files.canonical_json(now):
         return []
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         if prefix == "versions":
-            before, now = (
-                environment.without_build_tags(before),
-                environment.without_build_tags(now),
-            )
+            before, now = map(environment.without_build_tags, (before, now))
         within = f"{prefix}." if prefix else ""
         names = dict.fromkeys([*before, *now])
         pairs = {n: (before.get(n, UNSET), now.get(n, UNSET)) for n in names}

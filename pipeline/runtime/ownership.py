@@ -20,12 +20,7 @@ MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", 
 
 
 def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
-    """Refuses a place that a stage must not write to.
-
-    Args:
-        path: The file or folder to be made.
-        stage: Name of the command that makes it.
-        inputs: Files and folders that the command reads.
+    """Refuses the place of a file or folder that a stage must not write to, or that is its input.
 
     Raises:
         InputError: the place has no name, is a link, is a folder where the stage makes a file,
@@ -48,8 +43,11 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
         raise InputError(f"{own} is a folder, a pipe or a link, and no mark of ours: delete it")
     if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
-    if foreign := _foreign_files(path, stage):
-        what = f"holds {foreign[0]}" if path.is_dir() else "is there already"
+    is_folder = path.is_dir()
+    files = _files_below(path) if is_folder else [path] if path.exists() else []
+    mark = (path if is_folder else path.parent) / MARK
+    if foreign := _unmarked_files(files, stage, mark):
+        what = f"holds {foreign[0].relative_to(path)}" if is_folder else "is there already"
         raise InputError(
             f"{path} {what}, and no {MARK} there says that `pike {stage}` made it: give another "
             "--out, or move it away"
@@ -59,13 +57,7 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
 def sibling_paths(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a command makes side by side, by suffix; each is one that it may write.
-
-    Args:
-        out: One of them, as the user names it.
-        suffixes: Those of all.
-        stage: Name of the command that makes them.
-        inputs: Files and folders that the command reads.
+    """The files that a stage makes beside `out`, by suffix; each is one that it may write.
 
     Raises:
         InputError: `out` has another suffix, or one of the files must not be written.
@@ -81,16 +73,10 @@ def sibling_paths(
 
 
 def write_mark(path: Path, stage: str, content: Path) -> None:
-    """Marks what a stage is about to put at a path.
-
-    Args:
-        path: The file or folder.
-        stage: Name of the command that made it.
-        content: Where it lies now: the mark of a folder is written there, of a file beside `path`.
-    """
-    folder, names = (
-        (content, _names_below(content)) if content.is_dir() else (path.parent, [path.name])
-    )
+    """Marks the file or folder that a stage is about to put at `path`; now it lies at `content`."""
+    folder, names = path.parent, [path.name]
+    if content.is_dir():
+        folder, names = content, [_name_below(file, content) for file in _files_below(content)]
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
     with open(folder / MARK, "ab", opener=locks.open_nofollow) as file:
@@ -105,45 +91,30 @@ def is_blocked_mark(mark: Path) -> bool:
 def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
     """Files of a stage that no mark says it made, by the mark that should; it would refuse them.
 
-    Args:
-        files: What the stage made.
-        stage: Its name.
-        folder: The folder that it made, if it makes one.
+    `folder` is the one that the stage made, if it makes one.
     """
     marks: dict[Path, list[Path]] = {}
     for file in files:
         marks.setdefault((file.parent if stage in MAKE_FILES else folder) / MARK, []).append(file)
-    return {
-        mark: left
-        for mark, of_mark in marks.items()
-        if (left := _files_not_in_mark(of_mark, stage, mark))
-    }
+    left = {mark: _unmarked_files(of_mark, stage, mark) for mark, of_mark in marks.items()}
+    return {mark: several for mark, several in left.items() if several}
 
 
-def _files_not_in_mark(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
-    known = _mark_lines(mark)
-    names = {file: file.relative_to(mark.parent).as_posix() for file in files}
-    return [file for file, name in names.items() if _mark_line(stage, name) not in known]
+def _unmarked_files(files: Sequence[Path], stage: str, mark: Path) -> list[Path]:
+    """Those of the files of which a mark does not say that the stage made them."""
+    # A pipe or a folder in a mark's place is not opened.
+    known = set(mark.read_bytes().split(b"\n")) if files and mark.is_file() else set()
+    return [f for f in files if _mark_line(stage, _name_below(f, mark.parent)) not in known]
 
 
-def _foreign_files(path: Path, stage: str) -> list[str]:
-    """Names of the files at a place that the stage did not make."""
-    is_folder = path.is_dir()
-    names = _names_below(path) if is_folder else [path.name] if path.exists() else []
-    known = _mark_lines((path if is_folder else path.parent) / MARK) if names else set()
-    return [name for name in names if _mark_line(stage, name) not in known]
+def _files_below(folder: Path) -> list[Path]:
+    """All that lies below a folder but its mark and folders."""
+    below = sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
+    return [path for path in below if path != folder / MARK]
 
 
-def _mark_lines(mark: Path) -> set[bytes]:
-    """Those of a mark; of a pipe or a folder in its place none, nor is it opened."""
-    return set(mark.read_bytes().split(b"\n")) if mark.is_file() else set()
-
-
-def _names_below(folder: Path) -> list[str]:
-    """All that lies below a folder but its mark and folders, with paths relative to it."""
-    below = (p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
-    names = (path.relative_to(folder).as_posix() for path in below)
-    return sorted(name for name in names if name != MARK)
+def _name_below(file: Path, folder: Path) -> str:
+    return file.relative_to(folder).as_posix()
 
 
 def _mark_line(stage: str, name: str) -> bytes:

@@ -182,16 +182,8 @@ def _write_task(
         for path, records in written.items():
             lines = (_json_line(record, f"{path.stem}:{n}") for n, record in enumerate(records))
             path.write_text("".join(lines), encoding="utf-8")
-        made_from.write_manifest(
-            partial / atomic_files.MANIFEST,
-            stage="fetch",
-            settings=settings,
-            inputs=[],
-            given=[*input_snapshot.given],
-            files=[*written],
-            modules=[__name__],
-            facts=facts,
-            snapshot=input_snapshot,
+        input_snapshot.write_manifest(
+            partial / atomic_files.MANIFEST, settings=settings, files=[*written], facts=facts
         )
 
 

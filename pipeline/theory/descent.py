@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.rules.pike import descent_bound_minimiser, descent_bound_terms
+from pike_mixing.rules.pike import descent_bound_minimiser, descent_bound_of_moments
 from pipeline.theory.problem import Problem, Row, axis_problem, leaning_problem, vector
 
 ROWS = 16
@@ -78,7 +78,7 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
         if factor <= 0:  # The theorem bounds nothing, and the rule refuses it.
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
-        lam_K, kap_K = descent_bound_terms(
+        lam_K, kap_K = descent_bound_of_moments(
             *squares, b, constant, eta, factor, gamma_constant(aligned, K)
         )
         return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
@@ -113,7 +113,7 @@ def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Float
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))
     squares = (statistics.squared_norm_K, statistics.variance_K)
     return descent_bound_minimiser(
-        *descent_bound_terms(
+        *descent_bound_of_moments(
             *squares, b, *constants, gamma_constant(least_alignment(gradient_KxD), K)
         )
     )

@@ -42,15 +42,11 @@ def write_theory_records(out: Path, sizes: TheorySizes = TheorySizes()) -> None:
             pq.write_table(
                 pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
             )
-        made_from.write_manifest(
+        taken.write_manifest(
             partial / atomic_files.MANIFEST,
-            stage="theory",
             settings={"seed": SEED, **dataclasses.asdict(sizes)},
-            inputs=[],
             files=sorted(partial.glob("*.parquet")),
-            modules=[__name__],
             facts={},
-            snapshot=taken,
         )
 
 

@@ -108,16 +108,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     facts = (
         _find_weights(finder, search, proxies) if finder else _choose_grid_settings(search, proxies)
     )
-    made_from.write_manifest(
-        out,
-        stage="mixture",
-        settings=values,
-        inputs=[*taken.inputs],
-        files=[],
-        modules=modules,
-        facts=facts,
-        snapshot=taken,
-    )
+    taken.write_manifest(out, settings=values, files=[], facts=facts)
 
 
 def _find_weights(

@@ -265,13 +265,10 @@ class RunFolder:
         tables = self.records.write_tables(recipe.steps)
         seconds = self.records.wall_seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
-        made_from.write_manifest(
+        taken.write_manifest(
             self.folder / atomic_files.MANIFEST,
-            stage="pretrain",
             settings=self.identity["run"],
-            inputs=[*taken.inputs],
             files=[*tables, *sums],
-            modules=self._modules,
             facts={
                 "run": f"{work.scenario}/{work.model_name}/{work.method_name}/seed{work.seed}",
                 "domains": list(work.domains),
@@ -289,7 +286,6 @@ class RunFolder:
                 "weights_sha256": sums[kept[recipe.steps] / checkpoint.MODEL],
             },
             known_sha256=sums,
-            snapshot=taken,
         )
 
 

@@ -74,7 +74,7 @@ class MixedRows:
         self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
         self._place = devices.batch_device(device)
 
-    def rows_of(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
+    def draw_rows(self, purpose: str, positions_K: Ints, count_K: Ints) -> DealtRows:
         """The next rows of each domain for a purpose, see `RowSource`."""
         mixture = self._mixtures[purpose]
 
@@ -316,7 +316,7 @@ class _Training:
             self.log.write_pending_step()
             with self.records.timed("validation"):
                 self.log.check_validation_losses(
-                    step, self.engine.losses("validation", recipe.rows)
+                    step, self.engine.domain_losses("validation", recipe.rows)
                 )
 
     def _train_step(self, state: checkpoint.TrainState) -> None:

@@ -745,6 +745,7 @@ MISTAKES = [
     (("t.csv", "--models", "x", "y", "--higher", "--margin", "5"), "of five points give 0.05"),
     (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
     (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
+    (("log.json", "--models", "x", "y"), "of logs give the folders of both sides"),
     (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
     (("bare", "run"), "bare is nothing that can be read: give a folder of lm-evaluation-harness"),
     (("log.json", "t.csv"), "log.json: sample 1 is none of inspect_ai"),

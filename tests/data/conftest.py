@@ -28,14 +28,8 @@ def write_source(folder, texts, *, entropy=None):
         "skipped": {"blank": 2},
         "entropy_nats_per_character": entropy,
     }
-    made_from.write_manifest(
-        folder / atomic_files.MANIFEST,
-        stage=store.STAGE,
-        settings={},
-        inputs=[],
-        files=[file],
-        modules=["pipeline.data.document_store"],
-        facts=facts,
+    made_from.InputSnapshot(store.STAGE, ["pipeline.data.document_store"]).write_manifest(
+        folder / atomic_files.MANIFEST, settings={}, files=[file], facts=facts
     )
     return folder
 

@@ -11,7 +11,7 @@ from pipeline.data import tokenizer as built
 from pipeline.data.json_tokenizer import piece_ids
 from pipeline.evaluation.questions import word_start_mask
 from pipeline.planning import planner
-from pipeline.planning.jobs import Jobs
+from pipeline.planning.job_estimates import JobEstimates
 from pipeline.runtime import accelerators
 
 # Two words and an end, as a tokenizer.json of a word-level model has them.
@@ -155,5 +155,5 @@ def test_a_plan_counts_pieces_without_the_package(tmp_path, config, monkeypatch)
     values = config()
     values["results"] = str(tmp_path)
     values["tokenizers"]["installed"] = given(tmp_path)
-    jobs = Jobs(planner.plan(values, "mine.yaml"), accelerators.find_accelerator("cpu"), 1)
+    jobs = JobEstimates(planner.plan(values, "mine.yaml"), accelerators.find_accelerator("cpu"), 1)
     assert jobs.vocabulary_size("installed") == 6

@@ -54,7 +54,7 @@ def test_scores_by_hand():
     )
     assert accuracy.tolist() == pytest.approx([2 / 3, 5 / 6])
     # Two folds of two targets: 0.25, with both parts of the interval.
-    mean, half = bench.mean_and_half_width(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    mean, half, _ = bench.mean_over_folds(np.array([[0.1, 0.2], [0.3, 0.4]]))
     assert mean == pytest.approx(0.25)
     assert half > 12.7 * 0.1
     # Three targets gain 0.1 to 0.12 on both folds; the fourth, the mean of all, counts not.

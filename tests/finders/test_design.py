@@ -20,7 +20,7 @@ from pike_mixing.finders.design import (
 )
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.numerics.simplex import cap_weights
+from pike_mixing.numerics.simplex import capped_weights
 
 FREE = MixtureDistribution(np.full(3, 1 / 3), np.full(3, np.inf))
 NOTHING = np.empty((0, 3))
@@ -28,12 +28,14 @@ NOTHING = np.empty((0, 3))
 
 def test_what_is_above_a_cap_goes_to_the_others_in_proportion():
     # 0.6 to 0.5: 0.1 goes to 0.3 and 0.1 as 3 : 1.
-    both = cap_weights(np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]), np.array([0.5, 1, 1]))
+    both = capped_weights(np.array([[0.6, 0.3, 0.1], [0.2, 0.3, 0.5]]), np.array([0.5, 1, 1]))
     assert both.tolist() == [pytest.approx([0.5, 0.375, 0.125]), [0.2, 0.3, 0.5]]
     # Then the second is above its own.
-    weights_K = cap_weights(np.array([[0.6, 0.3, 0.1]]), np.array([0.5, 0.35, 1]))[0]
+    weights_K = capped_weights(np.array([[0.6, 0.3, 0.1]]), np.array([0.5, 0.35, 1]))[0]
     assert weights_K.tolist() == pytest.approx([0.5, 0.35, 0.15])
-    assert cap_weights(np.array([[1.0, 0, 0]]), np.array([0.4, 1, 1])).tolist() == [[0.4, 0.3, 0.3]]
+    assert capped_weights(np.array([[1.0, 0, 0]]), np.array([0.4, 1, 1])).tolist() == [
+        [0.4, 0.3, 0.3]
+    ]
 
 
 @effort(max_examples=30)

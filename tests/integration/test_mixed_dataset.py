@@ -446,7 +446,7 @@ NO_DATASETS = [
     (pandas.Series([1]), r"is a Series of pandas, .*tolist\(\)"),
     ((i for i in range(3)), "can be read once"),
     (np.zeros((0, 4)), "has no rows"),
-    (np.array(3), "is a single number"),
+    (np.array(3), "is a ndarray of a single number"),
 ]
 
 

@@ -20,7 +20,7 @@ from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.regmix import RegMix
 from pike_mixing.finders.scheffe import Scheffe
 from pike_mixing.mixtures import explore, export
-from pike_mixing.mixtures.formats import FORMATS
+from pike_mixing.mixtures.trainer_formats import FORMATS
 
 CSP = re.compile(r"<meta http-equiv=\"Content-Security-Policy\".*?>")
 

@@ -10,7 +10,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline import __main__, settings
-from pipeline.planning import cost, jobs, planner, profile, workflow_jobs
+from pipeline.planning import cost, job_estimates, planner, profile, rule_resources, run_estimates
 from pipeline.runtime import accelerators
 from pipeline.runtime.validate_settings import validate
 
@@ -20,7 +20,7 @@ TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"
 
 def planned(path, device="cpu"):
     plan = planner.plan(planner.read_configuration(path), path.name)
-    return jobs.Jobs(plan, accelerators.find_accelerator(device))
+    return job_estimates.JobEstimates(plan, accelerators.find_accelerator(device))
 
 
 @pytest.mark.slow
@@ -30,8 +30,8 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
     assert work.plan.runs
     for name, values in work.plan.runs.items():
         validate(settings.Run, values, name)
-    for key in work.counted_keys():
-        job = work.job(*key)
+    for key in work.counted_jobs():
+        job = work.estimate(*key)
         # A tokenizer that is given takes none.
         assert job.seconds > 0 or key[0] == "tokenizer", key
         assert job.host_bytes > 2**28, key
@@ -46,7 +46,7 @@ def test_every_run_of_the_paper_fits_the_gpu_that_profiles_name():
 
 
 def test_memory_grows_for_two_more_tries_and_not_with_every_slice_of_a_time_limit():
-    job = jobs.Job(seconds=1.0, host_bytes=1_500_000_001, disk_bytes=0)
+    job = run_estimates.JobEstimate(seconds=1.0, host_bytes=1_500_000_001, disk_bytes=0)
     assert [job.memory_mb(n) for n in (1, 2, 3, 4, 24)] == [1501, 3002, 4503, 4503, 4503]
 
 
@@ -55,7 +55,7 @@ def test_an_evaluation_takes_disk_by_its_windows_and_by_the_losses_that_it_keeps
     runs = [f"{scenario}/pico/mix/seed0" for scenario in ("text", "twenty")]
     work.plan.evaluations[runs[1]]["token_losses"] = True
     # 64 rows of 64 tokens of 4 and of 20 domains.
-    sizes = [work.job("evaluate", run).disk_bytes for run in runs]
+    sizes = [work.estimate("evaluate", run).disk_bytes for run in runs]
     assert sizes == [16_384 + 16 * 256, 16_384 + 16 * 1280 + 4 * 64 * 1280]
 
 
@@ -67,7 +67,7 @@ def test_what_the_default_leaves_on_the_disk_is_planned_within_a_factor_of_two()
         ("evaluate", "symbols-two/nano/pike/seed182"): 0.16,
     }
     for key, megabytes in found.items():
-        assert megabytes / 2 < work.job(*key).disk_bytes / 1e6 < 2 * megabytes, key
+        assert megabytes / 2 < work.estimate(*key).disk_bytes / 1e6 < 2 * megabytes, key
 
 
 def test_the_page_has_the_hours_of_the_paper():
@@ -152,10 +152,10 @@ def test_the_page_has_the_budget_of_each_source():
 
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
-        work = jobs.Jobs(
+        work = job_estimates.JobEstimates(
             planned(PAPER).plan, accelerators.find_accelerator("h100"), targets=targets
         )
-        return set(work.counted_keys())
+        return set(work.counted_jobs())
 
     grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
@@ -293,16 +293,18 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
     plan = planner.plan(planner.read_configuration(PAPER), PAPER.name)
-    takes = workflow_jobs.RuleResources(plan, profile.read_profile(resources, {}))
+    takes = rule_resources.RuleResources(plan, profile.read_profile(resources, {}))
     own = resources["pretrain"]
-    work = jobs.Jobs(plan, accelerators.find_accelerator(own["accelerator"]), own["processes"])
+    work = job_estimates.JobEstimates(
+        plan, accelerators.find_accelerator(own["accelerator"]), own["processes"]
+    )
     runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
         minutes = (takes.resources(rule)["runtime"](of_run(run), attempt=1) for run in runs)
         # Twice the expected time, and ten minutes.
         booked = sum((each - 10) / 2 / 60 for each in minutes)
-        billed = sum(work.job(rule, run).seconds for run in runs) / 3600
+        billed = sum(work.estimate(rule, run).seconds for run in runs) / 3600
         assert booked == pytest.approx(billed, rel=0.01)
     arguments = takes.process_arguments(of_run(runs[0]), None)
     assert arguments == ["--processes", "4", "--recompute"]
@@ -328,12 +330,16 @@ def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
     (tmp_path / "b.jsonl.gz").write_bytes(bytes(100))
     values = config()
     source = {"kind": "local", "files": [f"{tmp_path}/*"], "licence": "mine"}
-    for further, size in ({}, 700), ({"bytes": 50}, 50), ({"files": ["none"]}, jobs.SMALL_SOURCE):
+    for further, size in (
+        ({}, 700),
+        ({"bytes": 50}, 50),
+        ({"files": ["none"]}, job_estimates.SMALL_SOURCE),
+    ):
         values["sources"]["code"] = source | further
         plan = planner.plan(values, "mine.yaml")
-        work = jobs.Jobs(plan, accelerators.find_accelerator("cpu"))
-        assert work.job("download", "code").disk_bytes == size
-        assert work.job("pack", "installed/code").disk_bytes == size
+        work = job_estimates.JobEstimates(plan, accelerators.find_accelerator("cpu"))
+        assert work.estimate("download", "code").disk_bytes == size
+        assert work.estimate("pack", "installed/code").disk_bytes == size
 
 
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():

@@ -243,8 +243,8 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
     facts |= {"licence": "", "documents": 1, "bytes": 1, "skipped": {}}
 
     def made(settings):
-        about = {"stage": "download", "inputs": [], "files": [], "modules": [], "facts": facts}
-        made_from.write_manifest(manifest, settings=settings, **about)
+        taken = made_from.InputSnapshot("download", [])
+        taken.write_manifest(manifest, settings=settings, files=[], facts=facts)
 
     made(source)
     assert not any("sources.code" in line for line in PlanComparison(local).missing_file_problems())

@@ -11,7 +11,7 @@ from pike_mixing.errors import InputError
 from pipeline.planning import planner, records, rule_inputs
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
-from pipeline.planning.workflow_jobs import RETRIES, STARTED, RuleResources
+from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 MANIFEST = "manifest.json"
@@ -123,7 +123,7 @@ def test_a_limit_allows_as_many_tries_as_the_longest_run_takes(plan, monkeypatch
     free = RuleResources(plan, Profile({}))
     assert [free.retries(rule) for rule in ("pretrain", "download", "pack")] == [None] * 3
     limited = RuleResources(plan, Profile({"pretrain": {"longest": "1"}}))
-    seconds = max(limited._jobs["pretrain"].job("pretrain", run).seconds for run in plan.runs)
+    seconds = max(limited._trainings.estimate("pretrain", run).seconds for run in plan.runs)
     assert limited.retries("pretrain") == math.ceil(2 * seconds / 60) + RETRIES
     # Within a job that the workflow has started nothing is tried again.
     monkeypatch.setenv(STARTED, "elsewhere:1")

@@ -11,7 +11,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import SOURCES
-from pipeline.planning import configuration, jobs, planner, rule_inputs, schema
+from pipeline.planning import configuration, job_estimates, planner, rule_inputs, schema
 from pipeline.runtime import accelerators
 
 PARTS = sorted(ROOT.glob("workflow/*.yaml"))
@@ -135,6 +135,8 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     values["training"]["text"] |= {"microbatch_rows": None, "max_epochs": None}
     asked = {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"], "items": None, "split": None}
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
-    work = jobs.Jobs(planner.plan(values, "config.yaml"), accelerators.find_accelerator("h100"))
-    assert all(work.job(*key).seconds for key in work.counted_keys())
+    work = job_estimates.JobEstimates(
+        planner.plan(values, "config.yaml"), accelerators.find_accelerator("h100")
+    )
+    assert all(work.estimate(*key).seconds for key in work.counted_jobs())
     assert rule_inputs.RuleInputs(work.plan).job_inputs("pack", "symbols/like-en").given == []

@@ -14,7 +14,7 @@ from snakemake_interface_common.exceptions import WorkflowError
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, slurm
 from pipeline.planning.profile import Profile
-from pipeline.planning.workflow_jobs import RuleResources
+from pipeline.planning.rule_resources import RuleResources
 
 plugin = pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
 submit_string = importlib.import_module(f"{plugin.__name__}.submit_string")

@@ -58,10 +58,10 @@ BOMBS = [
         ("a: " + "[" * 90 + "]" * 90, "here: line 1: it is nested too deeply"),
         ("a: \x01", "here is not valid YAML: "),
         ("a:\t- b", "here is not valid YAML: "),
-        *((f"a: {value}", f"here: line 1: the tag {tag!r} makes nothing") for value, tag in TAGS),
+        *((f"a: {value}", f"here: line 1: the tag {tag!r} does not fit") for value, tag in TAGS),
         ("a: <<", "here: line 1: << stands where a value is wanted"),
         *((bomb, "here holds more than 50,000 values, those that aliases") for bomb in BOMBS),
-        ("a: " + "x" * 2**20, "here has 1,048,579 characters: a configuration has 1,048,576 at"),
+        ("a: " + "x" * 2**20, "here is too large: a configuration has 1,048,576 bytes"),
     ],
     ids=lambda text: text[:20],
 )

@@ -63,10 +63,8 @@ def build(root, seeds=(0, 1, 2), scenarios=("real", "languages"), methods=tuple(
 
 def _manifest(folder, stage, settings, inputs, files, facts, modules=("pipeline.errors",)):
     path = folder if folder.suffix else folder / atomic_files.MANIFEST
-    made_from.write_manifest(
-        path, stage=stage, settings=settings, inputs=inputs, files=files, modules=list(modules),
-        facts=facts,
-    )  # fmt: skip
+    taken = made_from.InputSnapshot(stage, list(modules), inputs=inputs)
+    taken.write_manifest(path, settings=settings, files=files, facts=facts)
     return path
 
 

@@ -7,7 +7,7 @@ import pytest
 from played import insert
 
 from pike_mixing.comparison import sign_flip
-from pipeline.results import accuracy_tests, item_points
+from pipeline.results import accuracy_tests
 from pipeline.results.measured_results import MeasuredResults
 
 # Four items of two documents: candidates, the true one, and how many tokens each candidate shares
@@ -65,6 +65,13 @@ def rows_of(connection, columns, where="true"):
     return connection.execute(sql).fetchall()
 
 
+def last_points(connection, place=0):
+    """By metric the points of the last checkpoint in one group."""
+    measured = MeasuredResults(connection)
+    curves = measured.outcomes(measured.groups[place]).by_name
+    return {name: curve.value_RxN[-1].tolist() for name, curve in curves.items()}
+
+
 @pytest.mark.parametrize(
     ("answerer", "expected"),
     [
@@ -79,12 +86,12 @@ def rows_of(connection, columns, where="true"):
 )
 def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     answered(empty, "mix", answerer)
-    (group,) = item_points.read_groups(empty)
-    assert group == ("s", "m", "t", 0, "cf")
-    found = item_points.read_outcomes(empty, group)
-    assert [run.step for run in found.runs] == sorted({run.step for run in found.runs})
-    assert found.points["raw"][-1] == pytest.approx(expected)
-    assert found.document_I.tolist() == ["d0", "d0", "d1", "d1"]
+    measured = MeasuredResults(empty)
+    assert measured.groups == [("s", "m", "t", 0, "cf")]
+    checkpoints, curves = measured.outcomes(measured.groups[0])
+    assert [one.step for one in checkpoints] == [5, 10]
+    assert curves["raw"].value_RxN[-1] == pytest.approx(expected)
+    assert curves["raw"].document_N.tolist() == ["d0", "d0", "d1", "d1"]
 
 
 def test_differences_between_known_answerers(empty):
@@ -108,21 +115,17 @@ def test_a_method_that_answers_alike_differs_by_nothing(empty):
 def test_scores_are_normalised_as_the_metric_says(empty):
     # Without its context the true candidate is likelier still: only PMI sees what the context adds.
     answered(empty, "mix", oracle, metrics=("raw", "pmi", "answer_only", "overlap"))
-    found = item_points.read_outcomes(empty, item_points.read_groups(empty)[0])
+    found = last_points(empty)
     # No model has a part in `overlap`.
-    assert sorted(found.points) == ["answer_only", "pmi", "raw"]
-    assert found.points["answer_only"][-1] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
-    assert found.points["pmi"][-1] == pytest.approx([1, 1, 1, 1])
+    assert sorted(found) == ["answer_only", "pmi", "raw"]
+    assert found["answer_only"] == pytest.approx([1 / 4, 1 / 4, 1 / 2, 1 / 5])
+    assert found["pmi"] == pytest.approx([1, 1, 1, 1])
 
 
 def test_lengths_divide_where_they_are_there(empty):
     answered(empty, "mix", oracle, items=[("i", "d", 2, 1, [])], metrics=("sum", "per_token"))
     empty.execute("update choices set sum_log_likelihood = [-4, -6], tokens = [2, 4]")
-    found = item_points.read_outcomes(empty, item_points.read_groups(empty)[0])
-    assert {name: of_RxI[-1].tolist() for name, of_RxI in found.points.items()} == {
-        "sum": [0],
-        "per_token": [1],
-    }
+    assert last_points(empty) == {"sum": [0], "per_token": [1]}
 
 
 def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
@@ -130,11 +133,9 @@ def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
     for table in ("accuracies", "choices"):
         empty.execute(f"update {table} set shots = 7")
     answered(empty, "mix", oracle)
-    points = {
-        g[3]: item_points.read_outcomes(empty, g).points["raw"][-1]
-        for g in item_points.read_groups(empty)
-    }
-    assert {shots: p.tolist() for shots, p in points.items()} == {0: [1] * 4, 7: [1, 0, 0, 0]}
+    groups = [group.shots for group in MeasuredResults(empty).groups]
+    points = [last_points(empty, place)["raw"] for place in range(2)]
+    assert dict(zip(groups, points, strict=True)) == {0: [1] * 4, 7: [1, 0, 0, 0]}
 
 
 def test_only_items_that_both_answered_count(empty):

@@ -318,8 +318,8 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
         place = Path("runs", run, "manifest.json")
         place.parent.mkdir(parents=True)
         # Of other code.
-        made_from.write_manifest(
-            place, stage="pretrain", settings={}, inputs=(), files=(), modules=(__name__,), facts={}
+        made_from.InputSnapshot("pretrain", (__name__,)).write_manifest(
+            place, settings={}, files=(), facts={}
         )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
     registration.write_configuration(file, tmp_path / "drawn.yaml")

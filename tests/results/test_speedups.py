@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from pipeline.results import speedups
-from pipeline.results.item_points import CheckpointKey
-from pipeline.results.measured_results import TaskCurve
+from pipeline.results.measured_results import CheckpointKey, TaskCurve
 
 
 def test_straight_lines_between_checkpoints():

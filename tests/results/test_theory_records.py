@@ -72,7 +72,6 @@ def test_figure_3_is_drawn_from_the_theory_alone(built, tmp_path):
     data = atomic_files.read_json(tmp_path / "out.json")
     loss, share = data["panels"]
     assert [loss["title"], share["title"]] == ["expected loss", "share of task 1"]
-    assert loss["scale"] == "log"
     lines = {series["key"]: series for series in loss["series"]}
     assert list(lines)[:3] == ["adaptive", "static 0.1", "static 0.3"]
     # (9 + 1) / 2 at first; one step of a half each: (0.95^2 10 + 2 * 0.01 (1/2 + 9/2) / 16) / 2.

@@ -120,7 +120,7 @@ def test_the_history_is_what_smoothing_the_whole_series_gives():
         ]
     )
     state = run(method, 41, noisy)
-    step_T, smooth_TxK = method.extend_history(state, 40, 6, 11)
+    step_T, smooth_TxK = method.extended_history(state, 40, 6, 11)
     assert step_T.tolist() == list(range(10, 41, 2))
     assert_close(smooth_TxK, expected_TxK[10::2])
 

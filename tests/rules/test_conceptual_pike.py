@@ -96,7 +96,7 @@ def test_example_1_is_solved_as_in_its_equation(theta, sigma):
 
 def test_the_bound_by_hand():
     method = ConceptualPiKE(L=2, eta=0.5, beta=0.5, gamma=3, norm="plug-in")
-    lam_K, kap_K = method.descent_bound(measured((4, 0), (0, 8)), b=4)
+    lam_K, kap_K = method.descent_bound_of_statistics(measured((4, 0), (0, 8)), b=4)
     # -0.5 * 0.5 * 4 and 2 * 0.25 / 8 * 8; 2 * 0.25 * 3 * 4.
     assert_close(lam_K, vector(-1, 0.5))
     assert_close(kap_K, vector(6, 0))
@@ -104,7 +104,7 @@ def test_the_bound_by_hand():
 
 def test_an_unbiased_norm_below_zero_counts_as_zero():
     method = ConceptualPiKE(L=1, eta=1)
-    lam_K, kap_K = method.descent_bound(measured((1, 3), (16, 8), rows=8), b=4)
+    lam_K, kap_K = method.descent_bound_of_statistics(measured((1, 3), (16, 8), rows=8), b=4)
     # 1 - 16 / 8 = -1 and 3 - 8 / 8 = 2.
     assert_close(kap_K, vector(0, 2))
     assert_close(lam_K, vector(2, -1))

@@ -18,7 +18,7 @@ from pike_mixing.rules.surgery import (
     NashMTL,
     PCGrad,
     UPGrad,
-    gramian_of_present,
+    gramian_and_present_domains,
 )
 
 SURGEONS = {
@@ -144,7 +144,7 @@ def test_rounding_of_nearly_identical_gradients_does_no_harm(surgeon, seed, K):
 
 def test_a_sound_gramian_stays_bit_by_bit():
     given_one = signals(np.array([[1.0, 0.1], [0.3, 1]], dtype=np.float64))
-    gram_PxP, present_P = gramian_of_present(given_one)
+    gram_PxP, present_P = gramian_and_present_domains(given_one)
     assert np.array_equal(gram_PxP, given_one.gram_KxK)
     assert present_P.tolist() == [0, 1]
 
@@ -152,7 +152,7 @@ def test_a_sound_gramian_stays_bit_by_bit():
 def test_a_cosine_above_one_is_brought_back():
     # The eigenvalues 2.1 and -0.1 of the cosines become 2.1 and 0: cosine 1.05 / 1.05.
     gram_KxK = np.array([[4.0, 4.4], [4.4, 4.0]], dtype=np.float64)
-    gram_PxP, _ = gramian_of_present(Signals(step=0, batch_rows=4, gram_KxK=gram_KxK))
+    gram_PxP, _ = gramian_and_present_domains(Signals(step=0, batch_rows=4, gram_KxK=gram_KxK))
     assert_close(gram_PxP, np.full((2, 2), 4.2))
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.interface import Signals
-from pike_mixing.rules.pike import PiKE, proposed_coefficients, update_log_weights
+from pike_mixing.rules.pike import PiKE, proposed_coefficients, updated_log_weights
 
 LN3 = math.log(3)
 
@@ -59,11 +59,11 @@ def test_the_floor_leaves_the_weight_of_a_domain_without_an_estimate():
 def test_no_estimate_of_any_domain_changes_nothing(min_weight):
     log_weights_K = np.log(vector(0.75, 0.25))
     nothing_K = vector(math.nan, math.nan)
-    assert np.array_equal(update_log_weights(log_weights_K, nothing_K, min_weight), log_weights_K)
+    assert np.array_equal(updated_log_weights(log_weights_K, nothing_K, min_weight), log_weights_K)
     # All that was measured weighs nothing, or too little for float64.
     for weightless in (-math.inf, -2000.0):
         log_weights_K, exponent_K = vector(0, weightless), vector(math.nan, 1)
-        weights_K = np.exp(update_log_weights(log_weights_K, exponent_K, min_weight))
+        weights_K = np.exp(updated_log_weights(log_weights_K, exponent_K, min_weight))
         assert weights_K.tolist() == [1, 0]
 
 

@@ -37,14 +37,15 @@ def manifest(folder, **facts):
     (folder / "in.json").write_text("{}")
     text = folder.parent / "text.txt"
     text.write_text("words")
-    made_from.write_manifest(
-        folder / atomic_files.MANIFEST,
-        stage="theory",
-        settings={"share": 0.1, "names": ["a"]},
+    made_from.InputSnapshot(
+        "theory",
+        [MODULE],
         inputs=[folder / "in.json"],
         given=[text.relative_to(folder.parent)] if not facts else [],
+    ).write_manifest(
+        folder / atomic_files.MANIFEST,
+        settings={"share": 0.1, "names": ["a"]},
         files=[folder / "out.bin", folder / "checkpoints/kept.bin"],
-        modules=[MODULE],
         facts=facts,
     )
     return folder / atomic_files.MANIFEST
@@ -198,11 +199,11 @@ def at_work(tmp_path, monkeypatch):
 
     def begun(stage="evaluate"):
         given, inputs = [Path("text.txt")], [Path("manifest.json"), Path("a.model")]
-        parts = {"inputs": inputs, "given": given, "modules": ["worker_of_tests"]}
-        taken = made_from.InputSnapshot(stage, parts["modules"], inputs=inputs, given=given)
-        parts |= {"stage": stage, "settings": {"a": 1}, "files": []}
-        parts["facts"] = {"run": "r", "steps": [1]}
-        return taken, lambda: made_from.write_manifest(Path("out.json"), **parts, snapshot=taken)
+        taken = made_from.InputSnapshot(stage, ["worker_of_tests"], inputs=inputs, given=given)
+        facts = {"run": "r", "steps": [1]}
+        return taken, lambda: taken.write_manifest(
+            Path("out.json"), settings={"a": 1}, files=[], facts=facts
+        )
 
     return begun
 

@@ -22,9 +22,7 @@ OTHERS = {
 
 
 def write(path, stage, facts):
-    made_from.write_manifest(
-        path, stage=stage, settings={}, inputs=[], files=[], modules=[], facts=facts
-    )
+    made_from.InputSnapshot(stage, []).write_manifest(path, settings={}, files=[], facts=facts)
 
 
 @pytest.fixture(scope="module", params=OTHERS)

@@ -50,7 +50,9 @@ def bound_at_the_solution():
         gamma=descent.gamma_constant(descent.least_alignment(gradient_3x3), 3),
         norm="plug-in",
     )
-    weights_3 = descent_bound_minimiser(*method.descent_bound(problem.statistics(theta_3), b))
+    weights_3 = descent_bound_minimiser(
+        *method.descent_bound_of_statistics(problem.statistics(theta_3), b)
+    )
     return descent.bound_row(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 

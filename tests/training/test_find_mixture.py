@@ -37,9 +37,8 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None, 
         pa.Table.from_pylist(list(chosen), schema=metric_log.TABLES["coefficients"]),
         folder / "coefficients.parquet",
     )
-    made_from.write_manifest(
+    made_from.InputSnapshot("pretrain", ["pipeline.runtime.atomic_files"]).write_manifest(
         folder / "manifest.json",
-        stage="pretrain",
         settings={
             **dict.fromkeys(("scenario", "model_name", "method_name"), "any"),
             "seed": 0,
@@ -47,9 +46,7 @@ def trained(folder, *, method=None, domains=DOMAINS, steps=STEPS, weights=None, 
             "training": {"steps": steps},
             "method": method or {},
         },
-        inputs=[],
         files=[folder / "weights.parquet", folder / "coefficients.parquet"],
-        modules=["pipeline.runtime.atomic_files"],
         facts={
             "run": "any/any/any/seed0",
             "domains": list(domains),
@@ -72,13 +69,12 @@ def evaluated(folder, loss, *, steps=STEPS, tokens=None):
         files.append(path.with_name("token_losses.parquet"))
         kept = [{"step": steps, "domain": d, "nll": nll} for d, nll in tokens.items()]
         pq.write_table(pa.Table.from_pylist(kept, schema=TABLES["token_losses"]), files[1])
-    made_from.write_manifest(
+    made_from.InputSnapshot(
+        "evaluate", ["pipeline.runtime.atomic_files"], inputs=[folder / "manifest.json"]
+    ).write_manifest(
         folder / "evaluations" / "manifest.json",
-        stage="evaluate",
         settings={},
-        inputs=[folder / "manifest.json"],
         files=files,
-        modules=["pipeline.runtime.atomic_files"],
         facts={"run": "any/any/any/seed0", "steps": [steps]},
     )
 

@@ -38,14 +38,8 @@ def table(run, name):
 
 def found(folder, weights, **facts):
     path = folder / "found.json"
-    made_from.write_manifest(
-        path,
-        stage="mixture",
-        settings={},
-        inputs=[],
-        files=[],
-        modules=[],
-        facts={"weights_by_domain": weights, **facts},
+    made_from.InputSnapshot("mixture", []).write_manifest(
+        path, settings={}, files=[], facts={"weights_by_domain": weights, **facts}
     )
     return path
 

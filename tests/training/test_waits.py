@@ -30,7 +30,7 @@ class Ones:
     def __init__(self, passes, micro_batch_rows=1, device="cpu"):
         self.passes, self.micro_batch_rows, self.device = passes, micro_batch_rows, device
 
-    def rows_of(self, purpose, positions_K, count_K):
+    def draw_rows(self, purpose, positions_K, count_K):
         batch = torch.ones((int(count_K.sum()), 9), dtype=torch.int64, device=self.device)
         return DealtRows(self.passes, batch, count_K, self.micro_batch_rows)
 
@@ -76,7 +76,7 @@ def test_a_gradient_in_several_parts_is_not_summed():
         x = torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=True)
     with (
         pytest.raises(InputError, match="use_reentrant=False"),
-        parallel.summed_gradients([*layer.parameters()]),
+        parallel.summing_gradients([*layer.parameters()]),
     ):
         x.sum().backward()
 
@@ -108,7 +108,9 @@ def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_
         monkeypatch.setattr(parallel, "rank", lambda group=None, rank=rank: rank)
         read.clear()
         passed += [
-            piece.rows for piece in rows.rows_of("train", start_K, count_K).pieces() if piece.counts
+            piece.rows
+            for piece in rows.draw_rows("train", start_K, count_K).pieces()
+            if piece.counts
         ]
         assert len(read) == 4
     assert sorted(torch.cat(passed).tolist()) == sorted(expected.tolist())

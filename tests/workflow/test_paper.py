@@ -5,7 +5,7 @@ import json
 from repository import ROOT
 
 from pipeline import settings
-from pipeline.planning import jobs, planner
+from pipeline.planning import job_estimates, planner
 from pipeline.runtime import accelerators
 
 PAPER = ("--configfile", "workflow/configs/paper.yaml")
@@ -32,12 +32,12 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     assert downloads == {"download en", "download hi", "download de"}
     assert not any(job.startswith("probe ") for job in planned)
     # `pike plan` counts the jobs that Snakemake would start.
-    work = jobs.Jobs(
+    work = job_estimates.JobEstimates(
         planner.plan(planner.read_configuration(ROOT / PAPER[1]), PAPER[1]),
         accelerators.find_accelerator("h100"),
         targets=("results/paper/tables/table1.md",),
     )
-    counted = {f"{rule} {name}".replace("/", " ") for rule, name in work.counted_keys()}
+    counted = {f"{rule} {name}".replace("/", " ") for rule, name in work.counted_jobs()}
     assert counted == {job.replace("/", " ") for job in planned}
 
 

@@ -68,7 +68,7 @@ def test_a_time_limit_costs_no_step(untrained, unbroken, slurm, workflow):
 def test_a_job_that_exceeds_its_memory_is_submitted_with_more(untrained, unbroken, slurm):
     edit_profile(untrained)
     # Python with torch takes more: a wrong estimate.
-    path = "pipeline/planning/resources.py"
+    path = "pipeline/planning/run_estimates.py"
     untrained.edit(path, '"accelerator": 4 * 2**30', '"accelerator": 200 * 2**20')
     process = slurm.start(untrained, untrained.manifest("mix"))
     ends_well(process, untrained, unbroken)

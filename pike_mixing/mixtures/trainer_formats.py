@@ -519,12 +519,10 @@ def decimal_text(share: float) -> str:
 
 
 def render_file(parts: Sequence[Any], stages: Sequence[Stage], repetition: str = "1.0") -> str:
-    """The text of a file.
+    """The text of a file, for the domains of the first stage.
 
-    Args:
-        parts: Of `TrainerFormat.files` or `Format.staged`.
-        stages: One, or those of a schedule. Domains are those of the first.
-        repetition: How often a domain may be read.
+    Parts are those of `TrainerFormat.files` or `TrainerFormat.staged`; the repetition says how
+    often a domain may be read.
     """
     text = ""
     for part in parts:

@@ -1,7 +1,6 @@
-"""What a run takes: parameters, FLOPs, memory, disk and hours, computed from its settings.
+"""What a run's training, evaluation and probe take: memory, disk and hours, from its settings.
 
-Snakemake asks for the rules' resources, `pike plan` for the bill; a plan must not wait for torch,
-so the formulas stand here and tests hold them to the model itself.
+A plan must not wait for torch, so the formulas stand here and tests hold them to the model itself.
 
 Parameters N follow `model.transformer`. Training FLOPs: 6 N + 12 layers H W L per token (Chowdhery
 et al. 2022, Appendix B: a forward pass is a third of it, attention is counted whole). Memory of a
@@ -18,7 +17,7 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from pipeline import settings
 from pipeline.planning import methods
@@ -27,7 +26,9 @@ from pipeline.runtime.accelerators import Accelerator
 from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Settings = Mapping[str, Any]
-"""Content of a run's run.json (`values`), evaluation.json or probe.json."""
+"""Content of a run's run.json (`values`), evaluation.json or probe.json.
+
+Beside it `vocabulary` are the pieces of its tokenizer."""
 
 FLOAT = 4
 """Bytes of a number in float32."""
@@ -40,28 +41,47 @@ RECORD_BYTES = 60
 """Disk that one row of a record takes, parts and joined table together."""
 TABLES_BYTES, WINDOW_BYTES = 2**14, 16
 """Disk of an evaluated checkpoint's tables without rows, and of the documents of one window."""
+PROBE_BYTES = 2**20
+"""Disk of one probe."""
 HEADROOM = 1.25
 """Over the formulas: the allocator's gaps, buffers of libraries."""
+MOST_MEMORY = 3
+"""Times its memory that a job asks for at most: tries also count the slices of a time limit."""
 
 
 @dataclasses.dataclass(frozen=True)
-class ResourceEstimate:
-    """What one run takes."""
+class JobEstimate:
+    """What one job of the workflow takes."""
+
+    seconds: float
+    """Wall time on its devices and threads."""
+    host_bytes: int
+    """Memory of all processes; on a CPU, the device's is part of it."""
+    disk_bytes: int
+    devices: int = 0
+    """Accelerators, or CPU cores in their place, that it trains or evaluates on."""
+    threads: int = 1
+    """Threads with which it takes so long; with fewer it takes longer."""
+
+    def memory_mb(self, attempt: int) -> int:
+        """Host memory, in MB, that the try of a number from 1 on asks for."""
+        return min(attempt, MOST_MEMORY) * math.ceil(self.host_bytes / 1e6)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrainingEstimate(JobEstimate):
+    """What one run's training takes, on a process for each device.
+
+    It has as many devices as were asked for, or as hold the training state and the activations of
+    one row. On its disk are checkpoints and records, with the two checkpoints that lie there while
+    one is written.
+    """
 
     parameters: int
     flops: float
     """Of the whole training, measurements included."""
     device_bytes: int
     """Memory of each device, with headroom."""
-    host_bytes: int
-    """Memory of all processes; on a CPU, the device's is part of it."""
-    disk_bytes: int
-    """Checkpoints and records, with the two checkpoints that lie there while one is written."""
-    seconds: float
-    """Wall time on `devices` devices."""
-    devices: int
-    """As many as were asked for, or as hold the training state and the activations of one row; a
-    process trains on each."""
     sharded: bool
     """Whether each keeps a part of the training state only."""
     recomputes: bool
@@ -72,13 +92,7 @@ class ResourceEstimate:
 
 
 def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
-    """FLOPs of training on one token: forward and backward.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
-        length: Tokens of a row.
-    """
+    """FLOPs of training on one token of a row of `length`: forward and backward."""
     return accelerators.flops_per_token_of_matrices(
         shape.matrix_parameters(vocabulary), shape, length
     )
@@ -89,14 +103,8 @@ def activation_bytes(
 ) -> int:
     """Bytes that the backward pass of one row reads, the loss's own apart.
 
-    The stream stays in float32; with `recomputes` one block's inner values are there
-    at a time, and the input of every block.
-
-    Args:
-        shape: The model's shape.
-        length: Tokens of a row.
-        precision: float32 or bfloat16.
-        recomputes: Whether blocks are computed again in the backward pass.
+    The stream stays in float32. Where blocks are computed again in the backward pass
+    (`recomputes`), one block's inner values are there at a time, and the input of every block.
     """
     inner = shape.heads * shape.head_width
     block = FLOAT * 2 * shape.width + NUMBER[precision] * (10 * shape.width + 9 * inner)
@@ -107,13 +115,7 @@ def activation_bytes(
 
 
 def peak_logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int:
-    """Bytes of the logits that are there at a time, at most.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Pieces of the tokenizer.
-        tokens: Tokens of a pass.
-    """
+    """Bytes of the logits that a pass over so many tokens has at a time, at most."""
     every = tokens * shape.padded_vocabulary(vocabulary)
     return FLOAT * min(every, max(CHUNK_LOGITS, every // 16))
 
@@ -141,20 +143,15 @@ def forward_passes_per_update(values: Settings) -> float:
     return result + bool(recipe.get("activation_checkpointing"))
 
 
-def estimate_run(
+def estimate_training(
     values: Settings, vocabulary: int, device: Accelerator, processes: int = 1
-) -> ResourceEstimate:
-    """What one run takes on a kind of device.
+) -> TrainingEstimate:
+    """What one run's training takes on a kind of device.
 
     What does not fit as the recipe says is divided over the devices, or else computes blocks again,
     or both: the first way that fits. A model of transformers is trained as the recipe says alone.
-
-    Args:
-        values: The content of its run.json.
-        vocabulary: Pieces of its tokenizer.
-        device: The kind of device.
-        processes: How many are asked to train it together. Its model may need more, and what
-            `inputs.refuse_untrainable` does not let them share takes fewer.
+    So many `processes` are asked to train it together: its model may need more, and what
+    `inputs.refuse_untrainable` does not let them share takes fewer.
     """
     shape, recipe = settings.Model(**values["model"]), values["training"]
     precision = recipe.get("precision", settings.Training.precision)
@@ -186,7 +183,7 @@ def estimate_run(
     speed = device.peak[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
-    return ResourceEstimate(
+    return TrainingEstimate(
         parameters=N,
         flops=flops * recipe["steps"],
         device_bytes=int(each),
@@ -211,27 +208,13 @@ def record_bytes(values: Settings) -> int:
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 
 
-class EvaluationEstimate(NamedTuple):
-    """What one evaluation takes."""
-
-    host_bytes: int
-    seconds: float
-    disk_bytes: int
-
-
 def estimate_evaluation(
-    values: Settings, evaluation: Settings, vocabulary: int, device: Accelerator
-) -> EvaluationEstimate:
+    values: Settings, vocabulary: int, evaluation: Settings, device: Accelerator
+) -> JobEstimate:
     """What a run's evaluation takes: forward passes over rows and prompts.
 
     A downstream task counts as `items` prompts of a whole row (3,000 where it says nothing), which
     bounds it from above for prompts with demonstrations.
-
-    Args:
-        values: Content of run.json.
-        evaluation: Content of evaluation.json.
-        vocabulary: Pieces of the tokenizer.
-        device: The kind of device.
     """
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     domains = evaluation.get("domains") or values["domains"]
@@ -251,38 +234,22 @@ def estimate_evaluation(
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
     host = _host_bytes(N, HEADROOM * inner, device)
-    seconds = times * _compute_seconds(flops, values, device)
-    return EvaluationEstimate(host, seconds, times * disk)
-
-
-class ProbeEstimate(NamedTuple):
-    """What one probe takes."""
-
-    host_bytes: int
-    seconds: float
+    return JobEstimate(times * _compute_seconds(flops, values, device), host, times * disk, 1)
 
 
 def estimate_probe(
-    values: Settings, probe: Settings, vocabulary: int, device: Accelerator
-) -> ProbeEstimate:
-    """What a run's probe takes: K gradients at every checkpoint that it reads.
-
-    Args:
-        values: Content of run.json.
-        probe: Content of probe.json.
-        vocabulary: Pieces of the tokenizer.
-        device: The kind of device.
-    """
+    values: Settings, vocabulary: int, probe: Settings, device: Accelerator
+) -> JobEstimate:
+    """What a run's probe takes: K gradients at every checkpoint that it reads."""
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameters(vocabulary)
     flops = probe["rows"] * K * length * model_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    seconds = _checkpoints_read(values, probe["checkpoints"]) * _compute_seconds(
-        flops, values, device
-    )
-    return ProbeEstimate(_host_bytes(N, HEADROOM * inner, device), seconds)
+    times = _checkpoints_read(values, probe["checkpoints"])
+    seconds = times * _compute_seconds(flops, values, device)
+    return JobEstimate(seconds, _host_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
 
 
 def _host_bytes(N: int, inner: float, device: Accelerator) -> int:

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pike_mixing.torch import chunked_loss
 from pipeline import settings
 from pipeline.model import transformer
-from pipeline.planning import resources
+from pipeline.planning import run_estimates
 from pipeline.runtime import accelerators
 
 SMALL = {"layers": 12, "width": 768, "heads": 12, "head_width": 64}
@@ -76,7 +76,7 @@ def test_flops_are_those_of_a_training_step_within_a_sixth():
     tokens = torch.zeros((B, L), dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
         made.to("meta")(tokens).sum().backward()
-    expected = resources.model_flops_per_token(shape, V, L) * B * L
+    expected = run_estimates.model_flops_per_token(shape, V, L) * B * L
     assert expected / 7 * 6 < counter.get_total_flops() <= expected
 
 
@@ -98,7 +98,7 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         loss_of()
     found = sum(size for size, _ in kept.values())
-    expected = B * resources.activation_bytes(shape, L, precision)
+    expected = B * run_estimates.activation_bytes(shape, L, precision)
     assert expected / 1.25 < found < expected * 1.2
 
 
@@ -106,29 +106,29 @@ def test_activations_are_what_the_backward_pass_reads_within_a_fifth(precision):
 def test_logits_are_no_more_than_planned(tokens, vocabulary):
     shape = settings.Model(**SMALL)
     padded = shape.padded_vocabulary(vocabulary)
-    assert 4 * chunked_loss.tokens_per_chunk(tokens, padded) * padded <= resources.peak_logit_bytes(
-        shape, vocabulary, tokens
-    )
+    assert 4 * chunked_loss.tokens_per_chunk(
+        tokens, padded
+    ) * padded <= run_estimates.peak_logit_bytes(shape, vocabulary, tokens)
 
 
 def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_theirs():
-    assert resources.training_state_bytes(values(SMALL), 1000) == 16_000
-    assert resources.training_state_bytes(values(SMALL, "pike"), 1000) == 20_000
-    assert resources.training_state_bytes(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
+    assert run_estimates.training_state_bytes(values(SMALL), 1000) == 16_000
+    assert run_estimates.training_state_bytes(values(SMALL, "pike"), 1000) == 20_000
+    assert run_estimates.training_state_bytes(values(SMALL, "pcgrad", domains=3), 1000) == 28_000
     # Moments of three domains, one gradient, one more in passing and the weights.
-    assert resources.training_state_bytes(values(SMALL, "adatask", domains=3), 1000) == 40_000
+    assert run_estimates.training_state_bytes(values(SMALL, "adatask", domains=3), 1000) == 40_000
 
 
 def test_passes_beyond_mix():
-    assert resources.forward_passes_per_update(values(SMALL)) == 3
-    assert resources.forward_passes_per_update(values(SMALL, "famo")) == 5
-    assert resources.forward_passes_per_update(values(SMALL, "doremi")) == 5
+    assert run_estimates.forward_passes_per_update(values(SMALL)) == 3
+    assert run_estimates.forward_passes_per_update(values(SMALL, "famo")) == 5
+    assert run_estimates.forward_passes_per_update(values(SMALL, "doremi")) == 5
     # A batch's worth of backward passes every 1,000 steps.
-    assert resources.forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(3.003)
+    assert run_estimates.forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(3.003)
     four = values(SMALL, "pike", method={"estimates": 4})
-    assert resources.forward_passes_per_update(four) == pytest.approx(3.012)
+    assert run_estimates.forward_passes_per_update(four) == pytest.approx(3.012)
     assert (
-        resources.forward_passes_per_update(values(SMALL, "pike", method={"batch": "training"}))
+        run_estimates.forward_passes_per_update(values(SMALL, "pike", method={"batch": "training"}))
         == 3
     )
 
@@ -142,15 +142,15 @@ def test_the_papers_hours_on_eight_tpus_are_met_within_a_factor_of_one_and_a_hal
 ):
     # Without recomputation, whose pass is no part of the paper's hours as far as it says.
     small = values(shape, microbatch_rows=1)
-    taken = resources.estimate_run(small, vocabulary, V4)
+    taken = run_estimates.estimate_training(small, vocabulary, V4)
     planned = taken.seconds * taken.devices / 8 / 3600
     assert hours / 1.5 < planned < hours * 1.5
 
 
 def test_a_model_too_large_for_one_device_takes_several():
     huge = {**LARGE, "width": 12_800, "heads": 200}
-    taken = resources.estimate_run(values(huge, microbatch_rows=1), T5, H100)
-    one = resources.estimate_run(values(SMALL, microbatch_rows=1), T5, H100)
+    taken = run_estimates.estimate_training(values(huge, microbatch_rows=1), T5, H100)
+    one = run_estimates.estimate_training(values(SMALL, microbatch_rows=1), T5, H100)
     assert (one.devices, one.fits, one.sharded) == (1, True, False)
     # 71 billion parameters at 16 bytes are more than 1.1 TB, beside 27 GB of each row's own.
     assert (taken.fits, taken.sharded) == (True, True)
@@ -158,27 +158,32 @@ def test_a_model_too_large_for_one_device_takes_several():
 
 
 def test_a_run_takes_as_many_devices_as_processes_are_asked_for_where_they_can_share_it():
-    one = resources.estimate_run(values(SMALL, rows=128), T5, H100)
-    four = resources.estimate_run(values(SMALL, rows=128), T5, H100, processes=4)
+    one = run_estimates.estimate_training(values(SMALL, rows=128), T5, H100)
+    four = run_estimates.estimate_training(values(SMALL, rows=128), T5, H100, processes=4)
     assert (one.devices, four.devices, four.sharded) == (1, 4, False)
     assert four.seconds == one.seconds / 4
     # Each has its own state, and a fourth of the rows.
     assert one.device_bytes / 4 < four.device_bytes < one.device_bytes
     assert four.host_bytes - one.host_bytes == 3 * 4 * 2**30
     # Three rows are for three processes at most.
-    assert resources.estimate_run(values(SMALL, rows=3), T5, H100, processes=4).devices == 3
+    assert (
+        run_estimates.estimate_training(values(SMALL, rows=3), T5, H100, processes=4).devices == 3
+    )
 
 
 def test_a_batch_that_does_not_fit_is_said_not_to():
-    taken = resources.estimate_run(values(LARGE), MT5, H100)
+    taken = run_estimates.estimate_training(values(LARGE), MT5, H100)
     assert not taken.fits
-    assert resources.estimate_run(values(LARGE, microbatch_rows=4), MT5, H100).fits
+    assert run_estimates.estimate_training(values(LARGE, microbatch_rows=4), MT5, H100).fits
 
 
 def test_what_does_not_fit_as_it_is_is_recomputed_and_sharded():
     sixteen = {"microbatch_rows": 16}
-    mix = resources.estimate_run(values(LARGE, **sixteen), MT5, V4)
-    pike = [resources.estimate_run(values(LARGE, "pike", **sixteen), MT5, V4, n) for n in (1, 4, 8)]
+    mix = run_estimates.estimate_training(values(LARGE, **sixteen), MT5, V4)
+    pike = [
+        run_estimates.estimate_training(values(LARGE, "pike", **sixteen), MT5, V4, n)
+        for n in (1, 4, 8)
+    ]
     # 16.4 GB of state, 2.6 of the embedding's copies, 4.1 of sixteen rows and 1.0 of logits.
     assert mix.device_bytes == pytest.approx(1.25 * 24.1e9, rel=0.01)
     assert (mix.fits, mix.recomputes, mix.sharded) == (True, True, False)
@@ -187,13 +192,13 @@ def test_what_does_not_fit_as_it_is_is_recomputed_and_sharded():
         (True, True, True),
     ]
     # A fourth forward pass, a third of a training's three.
-    plain = resources.estimate_run(values(LARGE, microbatch_rows=2), MT5, V4)
+    plain = run_estimates.estimate_training(values(LARGE, microbatch_rows=2), MT5, V4)
     assert (plain.recomputes, mix.flops / plain.flops) == (False, pytest.approx(4 / 3))
     # A host has four chips.
     assert not pike[2].fits
 
 
 def test_disk_counts_the_kept_checkpoints():
-    taken = resources.estimate_run(values(SMALL, steps=100), T5, CPU)
+    taken = run_estimates.estimate_training(values(SMALL, steps=100), T5, CPU)
     # The initial one and the last are kept; two more may lie there while one is written.
     assert taken.disk_bytes == 4 * 12 * taken.parameters + 60 * 100 * 13
