@@ -18,7 +18,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
-from pipeline.tasks import benchmark
+from pipeline.tasks import prepared_task
 from pipeline.tasks.evaluation_settings import Evaluation
 
 log = logging.getLogger("pike")
@@ -57,7 +57,7 @@ class EvaluatedDomain:
 class DownstreamQuestions:
     """One way of asking one downstream task, in the tokens of the run's tokenizer."""
 
-    benchmark: benchmark.Benchmark
+    benchmark: prepared_task.PreparedTask
     items: Sequence[prompt_encoding.EncodedItem]
 
     def question_set(self) -> QuestionSet:
@@ -124,7 +124,7 @@ def prepare_downstream(
             f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
             "--tasks"
         )
-    loaded = [benchmark.load_benchmark(folder, one) for one in evaluation.tasks]
+    loaded = [prepared_task.prepare_task(folder, one) for one in evaluation.tasks]
     return [
         DownstreamQuestions(one, prompt_encoding.encode_benchmark(one, tokenizer, length))
         for one in loaded

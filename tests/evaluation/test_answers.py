@@ -15,7 +15,7 @@ from pipeline.evaluation.held_out_choices import Choice
 from pipeline.evaluation.prompt_encoding import EncodedItem, encode_benchmark
 from pipeline.evaluation.questions import DownstreamQuestions
 from pipeline.model.transformer import initial_model
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 ALL = np.ones(64, bool)
 EOS = 1
@@ -153,7 +153,7 @@ def questions(benchmarks, tokenizer, asked):
     """The questions of a task; `asked` says how."""
 
     def make(*way, **more):
-        benchmark = load_benchmark(benchmarks, asked(*way, **more))
+        benchmark = prepare_task(benchmarks, asked(*way, **more))
         return DownstreamQuestions(
             benchmark, encode_benchmark(benchmark, tokenizer, 10**6)
         ).question_set()
