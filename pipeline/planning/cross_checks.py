@@ -22,7 +22,7 @@ from pipeline.planning import (
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.paper_roles import NameUse
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASK_PATTERNS
@@ -76,7 +76,7 @@ def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()
         return [f"{origin}: {problem}" for problem in undefined]
     if clashes := [*_made_name_problems(config)]:
         return [f"{origin}: {problem}" for problem in clashes]
-    whole = validate_settings.validate(Experiment, config, origin, together=False)
+    whole = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
     further = [*_incompatibility_problems(config, whole.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_by_place(files)
@@ -240,7 +240,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     given = dependencies.method_settings(config, scenario, method)
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
-    tuned = dependencies.tunable_settings(config, scenario, method)
+    tuned = dependencies.grid_choices(config, scenario, method)
     values = methods.settings_with_first_choices(
         {"method": methods.rule_settings(given), "tuned": tuned}
     )
@@ -295,7 +295,7 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
-        finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
+        finder = dependencies.search_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:

@@ -25,7 +25,7 @@ from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 log = logging.getLogger("pike")
 

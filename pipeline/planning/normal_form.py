@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pike_mixing.settings import bare_type, default_value, type_hints
 from pipeline.planning.configuration import Experiment
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 
 PATH_SETTINGS = {
     "sources": ("files", "validation_files", "exclude"),
@@ -26,7 +26,7 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """A checked configuration with every default filled in, but those of rules and finders."""
     whole = {"compare": {}, "paper": {}, **config}
     result = plain_nonempty_values(
-        validate_settings.validate(Experiment, whole, origin, together=False)
+        settings_messages.validate(Experiment, whole, origin, allow_contradictions=True)
     )
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATH_SETTINGS.items():

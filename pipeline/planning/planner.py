@@ -25,7 +25,7 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.validate_settings import DEEPEST
+from pipeline.runtime.settings_messages import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""

@@ -46,7 +46,7 @@ from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSetting
 from pipeline.planning.normal_form import plain_nonempty_values
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Commit, Training
 
 Sections = dict[str, dict[str, Any]]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pike_mixing.finders import registry as finders
 from pipeline.planning import dependencies, methods, normal_form
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import GRID, Model, Training
 
 Settings = dict[str, Any]
@@ -19,7 +19,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
-    tuned = dependencies.tunable_settings(config, run.scenario, run.method)
+    tuned = dependencies.grid_choices(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -98,7 +98,7 @@ def mixture_settings(
 
     Their folders are no part of it: results can be moved.
     """
-    values = dependencies.search_section(config, mixture.mixture)
+    values = dependencies.search_settings(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError, refuse, shortened_repr
-from pipeline.runtime.validate_settings import DEEPEST, MOST_DIGITS, is_json_text
+from pipeline.runtime.settings_messages import DEEPEST, MOST_DIGITS, is_json_text
 
 LARGEST = 2**20
 """Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""

@@ -88,7 +88,9 @@ class _Verification:
         every = {file: piece.stage for piece in self.pieces for file in piece.files}
         total = round(sum(file.bytes for file in every) / 1e6)
         with Progress("verify", total=total, unit="MB") as progress:
-            for file, problem in checksums.find_problems(checksums.content_problem, every, workers):
+            for file, problem in checksums.problem_of_each_file(
+                checksums.content_problem, every, workers
+            ):
                 if problem:
                     self._add(problem, file.path, every[file])
                 progress.add(file.bytes / 1e6)

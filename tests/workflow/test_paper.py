@@ -34,7 +34,7 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     # `pike plan` counts the jobs that Snakemake would start.
     work = job_estimates.JobEstimates(
         planner.plan(planner.read_expanded_config(ROOT / PAPER[1]), PAPER[1]),
-        accelerators.find_accelerator("h100"),
+        accelerators.accelerator_of_name("h100"),
         targets=("results/paper/tables/table1.md",),
     )
     counted = {f"{rule} {name}".replace("/", " ") for rule, name in work.counted_jobs()}
@@ -80,5 +80,5 @@ def test_tables_of_settings_are_made_without_a_run(fresh):
         fresh.path("results/tokenizers/letters.json").read_text(encoding="utf-8")
     )
     shape = settings.Model(layers=1, width=16, heads=1, head_width=16, vocabulary_multiple=8)
-    assert f"{shape.parameters(tokenizer['vocabulary']):,}" in sizes
+    assert f"{shape.parameter_count(tokenizer['vocabulary']):,}" in sizes
     assert "AdamW" in fresh.path("results/tables/table6.md").read_text(encoding="utf-8")
