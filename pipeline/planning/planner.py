@@ -216,11 +216,9 @@ def plan(
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    refuse(
-        schema.schema_problems(config, origin)
-        or cross_checks.consistency_problems(config, origin, files)
-    )
-    own = normal_form.normalise_config(config, origin)
+    experiment = schema.read_experiment(config, origin)
+    refuse(cross_checks.consistency_problems(config, experiment, origin, files))
+    own = normal_form.normalise_config(experiment, [*config])
     requested = dependencies.requested_runs(own)
     every = dependencies.with_required_runs(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
