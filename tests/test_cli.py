@@ -3,7 +3,6 @@
 import contextlib
 import errno
 import inspect
-import json
 import os
 import re
 import signal
@@ -38,17 +37,6 @@ def test_help_lists_every_command_in_its_group():
     for command in cli.commands():
         assert f"\n    {command.name} " in parts[command.group]
     assert {command.group for command in cli.commands()} == set(cli.GROUPS)
-
-
-def in_json(capsys, *words):
-    assert __main__.main([*words, "--format", "json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_rules_are_there_for_machines(capsys):
-    (rule,) = in_json(capsys, "methods", "pike")
-    assert rule["rule"] == "pike"
-    assert "zeta1" in [setting["name"] for setting in rule["settings"]]
 
 
 @pytest.mark.parametrize("command", [c for c in cli.commands() if c.group in ("look", "check")])
