@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import inspect
+import json
 import os
 import re
 import signal
@@ -37,6 +38,13 @@ def test_help_lists_every_command_in_its_group():
     for command in cli.commands():
         assert f"\n    {command.name} " in parts[command.group]
     assert {command.group for command in cli.commands()} == set(cli.GROUPS)
+
+
+def test_rules_are_there_for_machines(capsys):
+    assert __main__.main(["methods", "pike", "--format", "json"]) == 0
+    (rule,) = json.loads(capsys.readouterr().out)
+    assert rule["rule"] == "pike"
+    assert "zeta1" in [setting["name"] for setting in rule["settings"]]
 
 
 @pytest.mark.parametrize("command", [c for c in cli.commands() if c.group in ("look", "check")])
