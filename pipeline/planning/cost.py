@@ -118,7 +118,7 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
 def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
-    here = environment.available_memory()
+    here = environment.available_memory_bytes()
     if not work.device.memory_bytes and most["memory_bytes"] > here:
         yield (
             f"{work.device.name}: a job of {most['rule']} takes about "

@@ -128,7 +128,7 @@ class PlanComparison:
         python = self._pythons.get(rule)
         fingerprint, versions = stages.stage_code(stage, part, python, foreign=foreign)
         return tuple(
-            made_from.compare_finished(
+            made_from.differences_from_today(
                 Path(self.plan.manifest(rule, name)),
                 stage,
                 self._known,

@@ -202,7 +202,7 @@ def closing_hints(plan: Plan) -> list[str]:
         doubt
         for manifest in manifests
         if manifest.exists()
-        for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
+        for doubt in atomic_files.read_json_mapping(manifest).get("warnings", ())
     ]
     doubts = fold_doubts(doubts)
     report, database = (

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -287,7 +287,14 @@ def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
-def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
+class FinishedRun(NamedTuple):
+    """A run with its manifest."""
+
+    manifest: dict[str, Any]
+    settings: settings.Run
+
+
+def read_run(folder: Path) -> FinishedRun:
     """The manifest of a finished run, and the run's settings.
 
     Raises:
@@ -300,7 +307,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    own = settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    return FinishedRun(result, own)
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:
