@@ -303,7 +303,7 @@ def finish_untrained():
 @pytest.fixture(scope="session")
 def config():
     """The default experiment, but for `quick`; a copy for each who asks."""
-    loaded = planner.read_configuration(ROOT / "config.yaml")
+    loaded = planner.read_expanded_config(ROOT / "config.yaml")
     # It names tables and figures, which most tests replace.
     del loaded["quick"]
 

@@ -65,7 +65,7 @@ def schema_problems(config: Mapping[str, Any], origin: str) -> list[str]:
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
-            problems += methods.method_problems(values, f"{origin}.methods.{name}")
+            problems += methods.rule_name_and_type_problems(values, f"{origin}.methods.{name}")
     return _prefix_with_file(problems, origin)
 
 

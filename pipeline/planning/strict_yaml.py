@@ -97,13 +97,9 @@ def load_strict_yaml(text: str, place: str) -> Any:
 
 
 def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
-    """Where files have a list or mapping with an anchor, and what it is called there.
+    """Lists and mappings with an anchor by their place, also that of an alias.
 
-    Args:
-        files: Configurations that `load_strict_yaml` takes; one that is not there has none.
-
-    Returns:
-        By place, also that of an alias: {"scenarios.a.domains": "`&domains` (line 28)"}.
+    {"scenarios.a.domains": "`&domains` (line 28)"}; a file that is not there has none.
     """
     result: dict[str, str] = {}
     for path in files:

@@ -41,7 +41,7 @@ class RunInputs:
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
-    def refuse_changed(self) -> None:
+    def refuse_changed_corpora(self) -> None:
         """Raises InputError where a corpus was changed since it was opened."""
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()

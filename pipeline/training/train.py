@@ -261,7 +261,7 @@ class _Training:
             statistics_positions_K=np.zeros(K, dtype=np.int64),
             alarms=self.log.alarms,
         )
-        state = self.folder.begin(self.device, initial)
+        state = self.folder.begin_or_resume(self.device, initial)
         if self.shard and self.chips > 1:
             xla_chips.divide_over_chips(self.model, self.optimizer)
         self.log.alarms = state.alarms
@@ -287,10 +287,10 @@ class _Training:
                 if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
                     state.step
                 ):
-                    self.given.refuse_changed()
+                    self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
                     state.alarms = self.log.alarms
-                    self.folder.save(state)
+                    self.folder.save_checkpoint(state)
                 if state.step < recipe.steps:
                     self.signals.raise_if_stopped()
         epochs = self.train_rows.epochs_by_domain(state.positions_K)
@@ -304,7 +304,7 @@ class _Training:
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_pending_step()
             with self.records.timed("validation"):
-                self.log.check_validation_losses(
+                self.log.record_validation_alarms(
                     step, self.engine.domain_losses("validation", recipe.rows)
                 )
 

@@ -19,7 +19,7 @@ TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"
 
 
 def planned(path, device="cpu"):
-    plan = planner.plan(planner.read_configuration(path), path.name)
+    plan = planner.plan(planner.read_expanded_config(path), path.name)
     return job_estimates.JobEstimates(plan, accelerators.accelerator_of_name(device))
 
 
@@ -292,7 +292,7 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
 def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
-    plan = planner.plan(planner.read_configuration(PAPER), PAPER.name)
+    plan = planner.plan(planner.read_expanded_config(PAPER), PAPER.name)
     takes = rule_resources.RuleResources(plan, profile.read_profile(resources, {}))
     own = resources["pretrain"]
     work = job_estimates.JobEstimates(

@@ -16,7 +16,7 @@ METHODS = (
 
 
 def test_the_paper_plans_all_its_tables_and_figures():
-    plan = planner.plan(planner.read_configuration(ROOT / PAPER[1]), PAPER[1])
+    plan = planner.plan(planner.read_expanded_config(ROOT / PAPER[1]), PAPER[1])
     assert {f"table{n}" for n in range(1, 15)} <= plan.tables.keys()
     assert {f"figure{n}" for n in (1, 2, 4, 5, 6, 7, 8)} <= plan.figures.keys()
     assert len(plan.runs) == 97
@@ -33,7 +33,7 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     assert not any(job.startswith("probe ") for job in planned)
     # `pike plan` counts the jobs that Snakemake would start.
     work = job_estimates.JobEstimates(
-        planner.plan(planner.read_configuration(ROOT / PAPER[1]), PAPER[1]),
+        planner.plan(planner.read_expanded_config(ROOT / PAPER[1]), PAPER[1]),
         accelerators.accelerator_of_name("h100"),
         targets=("results/paper/tables/table1.md",),
     )
