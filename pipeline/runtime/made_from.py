@@ -308,16 +308,12 @@ def differences_from_today(
     before, now = _compared_parts(result), _compared_parts(result)
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     for name, place in places.items():
-        of_content = name in result.get("content", {})
-        digest = (
-            cache.content_digest_if_present(place, stage)
-            if of_content
-            else cache.sha256_if_present(place)
-        )
+        reader = stage if name in result.get("content", {}) else None
+        digest = cache.digest_if_present(place, reader)
         now["inputs"][name] = digest or before["inputs"][name]
     for lacking in set(map(os.path.normpath, inputs)).difference(places.values()):
         now["inputs"][os.path.relpath(lacking, path.parent)] = "an input"
-    digests = {name: cache.sha256_if_present(name) for name in given or ()}
+    digests = {name: cache.digest_if_present(name) for name in given or ()}
     # Of files of which one is gone nothing is told.
     given_today = None if given is None or None in digests.values() else digests
     today = {"settings": settings, "given": given_today, "code": code, "versions": versions}
