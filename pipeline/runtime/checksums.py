@@ -84,9 +84,6 @@ def refuse_damaged(
 
     Their sizes are compared and, with `content`, their SHA-256, which is remembered in the JSON
     file `cache_file` (`DigestCache`) if it is given.
-
-    Raises:
-        InputError: all of them, each with what to do.
     """
     known = None if cache_file is None else DigestCache(cache_file)
     sha256 = atomic_files.sha256 if known is None else known.sha256
@@ -155,11 +152,7 @@ class WatchedFiles:
         self._stamps = {file: _stamp_if_present(file) for file in listed}
 
     def refuse_changed(self) -> None:
-        """Hashes again what was written to or replaced; without that, a look at each inode.
-
-        Raises:
-            InputError: a file is gone, or holds something else than its manifest says.
-        """
+        """Hashes again what was written to or replaced; without that, a look at each inode."""
         for file, before in self._stamps.items():
             now = _stamp_if_present(file)
             if now != before and (result := content_problem(file)):

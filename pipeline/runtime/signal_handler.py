@@ -75,11 +75,7 @@ class SignalState:
         return self._seen > 0
 
     def raise_if_stopped(self) -> None:
-        """Ends the work if that was asked at the last look, for one who has saved since.
-
-        Raises:
-            Interrupted: it was.
-        """
+        """Raises `Interrupted` if the last look found that the end was asked for: call after saving."""
         if self._seen > 1:
             raise Interrupted(
                 f"stopped by {signal.Signals(self._seen).name}; "
