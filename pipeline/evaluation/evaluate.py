@@ -99,10 +99,8 @@ def evaluate_run(
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
-    read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
-    asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
-    fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
-    taken.take_digests([*read, *fetched])
+    folders += [tasks / one.task for one in evaluation.tasks] if tasks else []
+    taken.take_digests([folder / atomic_files.MANIFEST for folder in dict.fromkeys(folders)])
     if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()

@@ -56,8 +56,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
-    read = [folder / atomic_files.MANIFEST for folder in folders]
-    taken.take_digests(read)
+    taken.take_digests([folder / atomic_files.MANIFEST for folder in folders])
     if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()

@@ -93,7 +93,6 @@ def test_the_error_is_clustered():
 def test_overlap_counts_tokens_shared_with_the_context():
     # Of (5, 5) both, of (6, 7) one occurs in (5, 6).
     one = item(0, "ab", [(5, 5), (6, 7)], context=(5, 6))
-    assert question_set([one], CONTINUATION).context_overlap.tolist() == [2.0, 1.0]
     found = accuracies([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
     assert found == {"pmi": 100, "raw": 100, "answer_only": 50, "overlap": 100}
 
