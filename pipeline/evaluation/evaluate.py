@@ -25,12 +25,13 @@ from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
-from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, prepare_downstream
+from pipeline.evaluation.questions import EvaluatedDomain, benchmark_questions, prepare_domains
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.validate_settings import validate
+from pipeline.tasks.benchmark import load_benchmark
 from pipeline.tasks.evaluation_settings import Evaluation
 
 INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
@@ -108,7 +109,14 @@ def evaluate_run(
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     questions = [one for domain in domains for one in domain.questions]
-    questions += prepare_downstream(evaluation, tasks, pieces, work.training.length)
+    if evaluation.tasks and tasks is None:
+        raise InputError(
+            f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
+            "--tasks"
+        )
+    if tasks is not None:
+        loaded = [load_benchmark(tasks, one) for one in evaluation.tasks]
+        questions += [benchmark_questions(one, pieces, work.training.length) for one in loaded]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
