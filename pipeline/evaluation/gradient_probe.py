@@ -24,6 +24,7 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
+from pipeline.evaluation import perplexity
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -119,16 +120,8 @@ def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[li
     for domain in work.domains:
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
-        total = corpus.rows(length)
-        if total < 1:
-            raise InputError(
-                f"domain {domain!r} has {corpus.tokens:,} {probe.split} tokens in "
-                f"{corpus.folder}, fewer than one row of {length} tokens and a target: give it "
-                "more text, or probe the other split"
-            )
-        count = min(total, probe.rows)
-        tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
-        result.append(torch.from_numpy(tokens_RxL1))
+        row_R = perplexity.spread_rows(corpus, length, probe.rows)
+        result.append(torch.from_numpy(corpus.read(row_R, length)))
     return result, pieces
 
 
