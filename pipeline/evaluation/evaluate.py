@@ -93,7 +93,7 @@ def evaluate_run(
     """
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
-    taken = made_from.InputSnapshot(
+    snapshot = made_from.InputSnapshot(
         "evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer]
     )
     record, work = manifests.read_run(run)
@@ -101,8 +101,8 @@ def evaluate_run(
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
     folders += [tasks / one.task for one in evaluation.tasks] if tasks else []
-    taken.take_digests([folder / atomic_files.MANIFEST for folder in dict.fromkeys(folders)])
-    if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
+    snapshot.take_digests([folder / atomic_files.MANIFEST for folder in dict.fromkeys(folders)])
+    if snapshot.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)
@@ -133,7 +133,7 @@ def evaluate_run(
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += write_tables(out / f"step{step}", step, rows)
             bar.add(1, step=step)
-        taken.write_manifest(
+        snapshot.write_manifest(
             out / atomic_files.MANIFEST,
             settings=values,
             files=written,

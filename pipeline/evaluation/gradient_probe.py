@@ -52,13 +52,13 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     """
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
-    taken = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
+    snapshot = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
-    taken.take_digests([folder / atomic_files.MANIFEST for folder in folders])
-    if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
+    snapshot.take_digests([folder / atomic_files.MANIFEST for folder in folders])
+    if snapshot.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = devices.pick_device(device)
@@ -80,7 +80,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
             _write_similarities(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        taken.write_manifest(
+        snapshot.write_manifest(
             out / atomic_files.MANIFEST,
             settings=values,
             files=[out / f"step{step}.parquet" for step in steps],
