@@ -25,14 +25,14 @@ from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
-from pipeline.evaluation.questions import EvaluatedDomain, benchmark_questions, prepare_domains
+from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, task_questions
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Evaluation
+from pipeline.tasks.prepared_task import prepare_task
 
 INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
 WAY = [("step", INT), ("task", TEXT), ("shots", SHORT), ("formulation", TEXT)]
@@ -105,7 +105,7 @@ def evaluate_run(
     if snapshot.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     questions = [one for domain in domains for one in domain.questions]
@@ -115,8 +115,8 @@ def evaluate_run(
             "--tasks"
         )
     if tasks is not None:
-        loaded = [load_benchmark(tasks, one) for one in evaluation.tasks]
-        questions += [benchmark_questions(one, pieces, work.training.length) for one in loaded]
+        loaded = [prepare_task(tasks, one) for one in evaluation.tasks]
+        questions += [task_questions(one, pieces, work.training.length) for one in loaded]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,

@@ -231,7 +231,7 @@ def _score_rows_in_batches(
     assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
     assert all(len(c) for several in candidates for c in several), "a candidate has no token"
     result: dict[int, Floats] = {}
-    device, compiles = model.device, devices.compiles(model.device)
+    device, compiles = model.device, devices.is_xla(model.device)
     groups = group_by_shared_prefix(contexts)
     if contexts and (compiles or not model.takes_layouts):
         # Where it compiles, what questions share would be another shape for each group of them.

@@ -16,8 +16,8 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
-from pipeline.tasks.benchmark import Benchmark
 from pipeline.tasks.evaluation_settings import Evaluation
+from pipeline.tasks.prepared_task import PreparedTask
 
 log = logging.getLogger("pike")
 
@@ -82,9 +82,9 @@ def prepare_domains(
     return prepared
 
 
-def benchmark_questions(asked: Benchmark, tokenizer: Tokenizer, length: int) -> QuestionSet:
+def task_questions(asked: PreparedTask, tokenizer: Tokenizer, length: int) -> QuestionSet:
     """A downstream task in tokens, for a model that reads `length` of them at once."""
-    spec, items = asked.spec, prompt_encoding.encode_benchmark(asked, tokenizer, length)
+    spec, items = asked.spec, prompt_encoding.encode_task_questions(asked, tokenizer, length)
     short = sum(item.shots < spec.shots for item in items)
     facts = {**asked.manifest_facts(), "items_with_fewer_shots": short}
     way = (spec.name, spec.task, spec.shots, spec.formulation)

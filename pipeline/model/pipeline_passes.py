@@ -39,7 +39,7 @@ class PipelinePasses(Passes):
             return over.clamp(min=0).mean(dim=1)
 
         super().__init__(row_losses, None if reference is None else excess, timed=timed)
-        self.device, self.fixed = model.device, devices.compiles(model.device)
+        self.device, self.fixed = model.device, devices.is_xla(model.device)
 
     def weighted_sum_and_losses(
         self, model: Any, batch: Tensor, weight_B: Tensor

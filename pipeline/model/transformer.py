@@ -37,7 +37,7 @@ class Norm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised tensor; XLA divides this form, and not its own, by rows over chips."""
-        if not devices.compiles(x.device):
+        if not devices.is_xla(x.device):
             # That of a model in shards may be bfloat16 in a pass; the norm is computed in float32.
             gain = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
             return F.layer_norm(x, self.normalized_shape, gain, None, self.eps)
@@ -173,7 +173,7 @@ class Transformer(nn.Module):
         """The same model, computing as a recipe says; models are made to compute plainly."""
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
-        if recipe.compile and not devices.compiles(self.device):
+        if recipe.compile and not devices.is_xla(self.device):
             devices.use_compilation_cache()
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
@@ -301,7 +301,7 @@ def _hidden_states_and_targets(model: Transformer, tokens_BxL1: Tensor) -> tuple
     On a device that compiles, B x L x D and B x L: its chips share the rows.
     """
     hidden_BxLxD, target_BxL = model.hidden_states(tokens_BxL1[:, :-1]), tokens_BxL1[:, 1:]
-    if devices.compiles(model.device):
+    if devices.is_xla(model.device):
         return hidden_BxLxD, target_BxL
     return hidden_BxLxD.flatten(0, 1), target_BxL.flatten()
 

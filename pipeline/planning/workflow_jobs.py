@@ -99,18 +99,29 @@ REFUSING_SPAWN = (
 class WorkflowJobs:
     """The experiment that a user asked Snakemake for, and its jobs."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any], shell: Any) -> None:
+    def __init__(
+        self,
+        workflow: Any,
+        config: Mapping[str, Any],
+        shell: Any,
+        ancient: Callable[[str], str],
+        warn: Callable[[str], None],
+    ) -> None:
         """Plans it.
 
         Args:
             workflow: Snakemake's.
             config: What Snakemake has read.
             shell: Snakemake's, of which each job's command gets a prefix.
+            ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
+                this mark is made again where that is made again.
+            warn: Tells the user of doubts, and why work is made again.
         """
         signal_handler.restore_child_signals()
         _ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
+        self._shell, self._ancient, self._warn = shell, ancient, warn
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
@@ -132,28 +143,12 @@ class WorkflowJobs:
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
-        self._shell = shell
         shell.prefix(shell_prefix(REFUSING_SPAWN))
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def job_inputs(
-        self,
-        rule: str,
-        name: str,
-        *,
-        ancient: Callable[[str], str],
-        warn: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """What a job reads, by name; and its stamp, of whose inputs the only one with a time.
-
-        Args:
-            rule: The job's rule.
-            name: The values of its wildcards, joined by slashes.
-            ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
-                this mark is made again where that is made again.
-            warn: Tells the user why work is made again.
-        """
+    def job_inputs(self, rule: str, name: str) -> dict[str, Any]:
+        """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
         compares = self._request.compares_settings() and not is_of_job
@@ -163,9 +158,9 @@ class WorkflowJobs:
             stamp = self._compared.update_stamp(rule, name)
             if self._compared.is_outdated(rule, name):
                 for line in self._compared.reason_lines(rule, name):
-                    warn(line)
+                    self._warn(line)
         else:
-            stamp = ancient(outdated.WorkStamp(self.plan.manifest(rule, name)).ensure())
+            stamp = self._ancient(outdated.WorkStamp(self.plan.manifest(rule, name)).ensure())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
@@ -175,21 +170,20 @@ class WorkflowJobs:
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}
                 for why in doubts:
-                    warn(why)
+                    self._warn(why)
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
             again = compares and self._compared.is_changing_input(path, rule)
-            return path if again else ancient(path)
+            return path if again else self._ancient(path)
 
         # Snakemake takes braces in a name for a wildcard: such a file of the user's is not
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
-        named = {**read.made, "given": given}.items()
-        result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
-        return {"stamp": stamp, **result}
+        declared = {**read.made, "given": given}.items()
+        return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
 
-    def prepare_jobs(self, warn: Callable[[str], None]) -> None:
+    def prepare_jobs(self) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
 
         Raises:
@@ -205,10 +199,12 @@ class WorkflowJobs:
             methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
         unused = plan_hints.unused_name_hints(self.plan, self.config)
         for line in (*unused, *plan_hints.short_search_hints(self.plan)):
-            warn(line)
+            self._warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
             if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
-                warn(f"{held}; until then its new job waits (`wait` of the profile) or is refused")
+                self._warn(
+                    f"{held}; until then its new job waits (`wait` of the profile) or is refused"
+                )
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare_job(*work)

@@ -68,7 +68,7 @@ def known_peak_flops(device_name: str, precision: str) -> float | None:
     if not device_name.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
         return None
     fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
-    return fitting[0].peak[precision] if fitting else None
+    return fitting[0].peak_flops[precision] if fitting else None
 
 
 MEANINGS = {

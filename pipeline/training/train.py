@@ -36,11 +36,12 @@ from pipeline.runtime import (
     distributed,
     locks,
     made_from,
+    pick_device,
     signal_handler,
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
@@ -135,7 +136,7 @@ def pretrain(
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join_processes(place)

@@ -37,7 +37,7 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert reads.job_inputs("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
     evaluation = reads.job_inputs("evaluate", PIKE)
-    assert evaluation.made["tokenizer"] == "results/tokenizers/symbols.model"
+    assert evaluation.made["tokenizer"] == ["results/tokenizers/symbols.model"]
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
@@ -48,10 +48,10 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
     proxy = reads.job_inputs("pretrain", "installed/pico/doremi-proxy/seed100").made
     reference = f"results/runs/installed/pico/mix/seed100/{MANIFEST}"
-    assert proxy["reference"] == reference
+    assert proxy["reference"] == [reference]
     final = reads.job_inputs("pretrain", "installed/nano/doremi/seed220").made
-    assert final["mixture"] == "results/mixtures/installed/pico/doremi/seed100.json"
-    given = {"reference": reference, "mixture": "m.json"}
+    assert final["mixture"] == ["results/mixtures/installed/pico/doremi/seed100.json"]
+    given = {"reference": [reference], "mixture": ["m.json"]}
     folder = "results/runs/installed/pico/mix/seed100"
     corpora = ["--corpora", "results/corpora/symbols"]
     expected = [*corpora, "--reference", folder, "--mixture", "m.json"]
