@@ -7,7 +7,6 @@ import json
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -615,7 +614,7 @@ SCHEDULE = {
 }
 
 
-def test_stages_are_told_in_steps(said, tmp_path):
+def test_stages_are_told_in_steps(said, tmp_path, capsys):
     (tmp_path / "s.json").write_text(json.dumps(SCHEDULE), encoding="utf-8")
     options = ["--from", tmp_path / "s.json", "--path", "*=/data/*", "web=/w", "--steps", "200"]
     staged = yaml.safe_load(said("export", "levanter", *options))["data"]
@@ -623,25 +622,17 @@ def test_stages_are_told_in_steps(said, tmp_path):
         [0, {"web": 0.5, "code": 0.5}], [100, {"web": 0.25, "code": 0.75}], [180, {"web": 1.0}],
     ]  # fmt: skip
     assert staged["components"]["web"]["source"]["train_urls"] == ["/w"]
-    assert main_err(said, "megatron-lm", options, tmp_path / "out")[-3:] == [
-        "stage-1: steps 0 to 100 (100 steps), from the start, with the learning-rate schedule of "
-        "the whole run",
-        "stage-2: steps 100 to 180 (80 steps), from the checkpoint of stage-1, with the "
-        "learning-rate schedule of the whole run",
-        "stage-3: steps 180 to 200 (20 steps), from the checkpoint of stage-2, with the "
-        "learning-rate schedule of the whole run",
-    ]
+    words = ["export", "megatron-lm", *map(str, options), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    first, *remarks = capsys.readouterr().err.splitlines()
+    assert first.startswith("megatron-lm: shares are of: ")
+    stages = ("0 to 100 (100 steps), from the start", "100 to 180 (80 steps), from the checkpoint")
+    for remark, begin in zip(remarks[-3:-1], stages, strict=True):
+        assert begin in remark
+        assert remark.endswith(", with the learning-rate schedule of the whole run")
+    assert "stage-3: steps 180 to 200 (20 steps), from the checkpoint of stage-2" in remarks[-1]
     assert (tmp_path / "out/stage-2/blend.txt").read_text() == "0.25 /w\n0.75 /data/code\n"
     assert (tmp_path / "out/stage-3/blend.txt").read_text() == "1.0 /w\n"
-
-
-def main_err(said, trainer, options, out):
-    """What a command writes on the standard error, in a process of its own."""
-    words = [sys.executable, "-m", "pike_mixing", "export", trainer, *map(str, options)]
-    done = subprocess.run([*words, "--out", out], capture_output=True, text=True, check=True)
-    first, *remarks = done.stderr.splitlines()
-    assert first.startswith(f"{trainer}: shares are of: ")
-    return [line.removeprefix("  ") for line in remarks]
 
 
 def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_path, capsys):
