@@ -13,6 +13,7 @@ import tempfile
 import types
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import documented
 import numpy as np
@@ -30,16 +31,7 @@ from pipeline.data.local import LocalSource
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
 READ = {name: share for name, share in SHARES.items() if share}
-
-
-@pytest.fixture
-def paths(tmp_path):
-    """A folder for each domain, with a file of rows that name it."""
-    for name in SHARES:
-        (tmp_path / name).mkdir()
-        rows = [json.dumps({"text": name})] * 50
-        (tmp_path / name / "rows.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return {name: str(tmp_path / name) for name in SHARES}
+PATHS = {name: f"/data/{name}" for name in SHARES}
 
 
 def run_with(text, **modules):
@@ -49,15 +41,8 @@ def run_with(text, **modules):
         module = types.ModuleType(place)
         vars(module).update(names)
         made[place.replace("__", ".")] = module
-    before = {name: sys.modules.get(name) for name in made}
-    try:
-        sys.modules.update(made)
+    with mock.patch.dict(sys.modules, made):
         return defined(text)
-    finally:
-        for name, module in before.items():
-            sys.modules.pop(name)
-            if module is not None:
-                sys.modules[name] = module
 
 
 def defined(text):
@@ -67,9 +52,9 @@ def defined(text):
         return runpy.run_path(f"{folder}/mixture.py")
 
 
-def kept(**fixed):
-    """A class that keeps its arguments."""
-    return lambda *positional, **named: types.SimpleNamespace(given=positional, **fixed, **named)
+def kept(*positional, **named):
+    """What stands for a class, and keeps its arguments."""
+    return types.SimpleNamespace(given=positional, **named)
 
 
 def of_interleave(files):
@@ -77,7 +62,7 @@ def of_interleave(files):
     loaded = type("Loaded", (str,), {"info": types.SimpleNamespace(builder_name="json")})
     modules = {
         "IterableDataset": None,
-        "interleave_datasets": kept(),
+        "interleave_datasets": kept,
         "load_dataset": lambda path, split, streaming: loaded(path),
     }
     mixed = run_with(files["mixture.py"], datasets=modules, fsspec={})["mixture"]()
@@ -102,13 +87,13 @@ def of_olmo(files):
 
 def of_torchtitan(files):
     data = {
-        "ConcatThenSplitPackingConfig": kept(),
-        "DatasetMixConfig": kept(),
-        "IndexedJsonlSource": types.SimpleNamespace(Config=kept()),
-        "SingleDatasetConfig": kept(),
-        "WeightedDataset": kept(),
+        "ConcatThenSplitPackingConfig": kept,
+        "DatasetMixConfig": kept,
+        "IndexedJsonlSource": types.SimpleNamespace(Config=kept),
+        "SingleDatasetConfig": kept,
+        "WeightedDataset": kept,
     }
-    text = {"TextProcessor": types.SimpleNamespace(Config=kept())}
+    text = {"TextProcessor": types.SimpleNamespace(Config=kept)}
     modules = {"torchtitan__components__data": data, "torchtitan__hf_datasets__text_datasets": text}
     mixed = run_with(files["mixture.py"], **modules)["mixture"]
     for one in mixed.datasets:
@@ -125,7 +110,7 @@ def of_levanter(files):
 
 def of_litdata(files):
     modules = {
-        "CombinedStreamingDataset": kept(),
+        "CombinedStreamingDataset": kept,
         "StreamingDataset": lambda path, shuffle: path,
     }
     mixed = run_with(files["mixture.py"], litdata=modules)["mixed"]
@@ -134,7 +119,7 @@ def of_litdata(files):
 
 
 def of_streaming(files):
-    modules = {"Stream": kept(), "StreamingDataset": kept()}
+    modules = {"Stream": kept, "StreamingDataset": kept}
     streams = run_with(files["mixture.py"], streaming=modules)["streams"]
     return [(one.local, one.proportion) for one in streams]
 
@@ -177,11 +162,11 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("trainer", FORMATS)
-def test_shares_and_paths_come_back_by_the_documented_schema(trainer, paths):
+def test_shares_and_paths_come_back_by_the_documented_schema(trainer):
     plan = export.plan_of_shares(SHARES, "--mixture")
-    files, remarks = export.export(trainer, plan, paths, rows=ROWS)
+    files, remarks = export.export(trainer, plan, PATHS, rows=ROWS)
     read = dict(SCHEMAS[trainer](files))
-    assert read == pytest.approx({paths[name]: share for name, share in READ.items()}, abs=1e-7)
+    assert read == pytest.approx({PATHS[name]: share for name, share in READ.items()}, abs=1e-7)
     assert sum(read.values()) == pytest.approx(1, abs=1e-12)
     assert "left out, as their share is 0: none" in remarks
     for name, text in files.items():
