@@ -154,7 +154,7 @@ def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
 
 def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
-    recipes = sorted({run.side for column in columns for run in column.found})
+    recipes = sorted({run.side for column in columns for run in column.rows_by_run})
     try:
         found = [
             estimate_noise(column, scores.runs(side), most_missing)
