@@ -35,7 +35,7 @@ def estimate_cost(
     the experiment. A device with `:8` is eight that train each run together. With `format` json
     hours are those of devices, times seconds, sizes bytes.
     """
-    behind = [path for path in configurations[1:] if path.suffix not in planner.SUFFIXES]
+    behind = [path for path in configurations[1:] if path.suffix not in planner.CONFIG_SUFFIXES]
     targets = [*targets, *map(str, behind)]
     files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
     if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
@@ -43,7 +43,7 @@ def estimate_cost(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
             + ",".join([*devices, *named])
         )
-    if named := [one for one in targets if Path(one).suffix in planner.SUFFIXES]:
+    if named := [one for one in targets if Path(one).suffix in planner.CONFIG_SUFFIXES]:
         raise InputError(
             f"{' '.join(named)}: a configuration, and no file to make: type --config "
             + " ".join([*map(str, configurations), *named])
