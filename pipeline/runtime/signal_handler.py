@@ -75,7 +75,7 @@ class SignalState:
         return self._seen > 0
 
     def raise_if_stopped(self) -> None:
-        """Raises `Interrupted` if the last look found that the end was asked for: call after saving."""
+        """Raises `Interrupted` if the end was asked for at the last look; the caller has saved."""
         if self._seen > 1:
             raise Interrupted(
                 f"stopped by {signal.Signals(self._seen).name}; "
