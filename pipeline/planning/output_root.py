@@ -209,5 +209,10 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
     wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():
-            if _read_mapping_or_none(Path(name)) != values:
+            if not is_settings_file_current(Path(name), values):
                 atomic_files.write_json(Path(name), values)
+
+
+def is_settings_file_current(path: Path, values: Settings) -> bool:
+    """Whether a settings file is there and whole: a spoiled one is as good as none."""
+    return _read_mapping_or_none(path) == values

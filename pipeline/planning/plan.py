@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -351,18 +352,22 @@ class Plan:
     @functools.cached_property
     def selections(self) -> dict[str, Selection]:
         """The runs of which tables, figures and the report read a database, by its name."""
-        outputs, result = {"table": self.tables, "figure": self.figures}, dict[str, Selection]()
-        for (kind, name), database in self._database_by_output.items():
-            if database in (None, "requested"):
-                continue
-            view = f"{kind}_{outputs[kind][name].get('kind', name)}"
-            views = {view, *(result[database].views if database in result else ())}
-            result[database] = Selection(
-                self._runs_by_output[kind, name],
-                self._checkpoint_rules(kind, name),
-                sorted(views),
+        outputs, views = (
+            {"table": self.tables, "figure": self.figures},
+            defaultdict[str, set[str]](set),
+        )
+        read = {out: db for out, db in self._database_by_output.items() if db and db != "requested"}
+        for (kind, name), database in read.items():
+            views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
+        result = {
+            database: Selection(
+                self._runs_by_output[output],
+                self._checkpoint_rules(*output),
+                sorted(views[database]),
                 not database.startswith(UNTRAINED),
             )
+            for output, database in read.items()
+        }
         if len(self.requested) < len(self.runs):
             result["requested"] = Selection(self.requested)
         return result

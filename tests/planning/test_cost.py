@@ -223,21 +223,15 @@ def test_targets_and_devices_stand_in_any_order(words, capsys):
         (f"runs/{MIX}", f"did you mean 'results/paper/runs/{MIX}'?"),
         ("--devices tpu-v4 tpu-v4:4", "no file to make: type --devices tpu-v4,tpu-v4:4"),
         ("h100", "h100: a kind of device, and no file to make: type --devices h100"),
+        (
+            "--devices cpu mine.yaml",
+            f"mine.yaml: a configuration, and no file to make: type --config {PAPER} mine.yaml",
+        ),
     ],
 )
 def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
     assert __main__.main(["plan", "--config", str(PAPER), *words.split()]) == 2
     assert capsys.readouterr().err.rstrip().endswith(told)
-
-
-@pytest.mark.parametrize("before", [[], ["--config", str(PAPER)]])
-def test_a_configuration_among_the_targets_is_told_its_option(before, capsys):
-    words = ["mine.yaml", "--devices", "cpu"]
-    assert __main__.main(["plan", *words[:1], *before, *words[1:]]) == 2
-    told = " ".join(["--config", *before[1:], "mine.yaml"])
-    assert capsys.readouterr().err == (
-        f"pike plan: mine.yaml: a configuration, and no file to make: type {told}\n"
-    )
 
 
 def test_what_is_refused_is_named_and_not_counted():
