@@ -352,10 +352,8 @@ class Plan:
     @functools.cached_property
     def selections(self) -> dict[str, Selection]:
         """The runs of which tables, figures and the report read a database, by its name."""
-        outputs, views = (
-            {"table": self.tables, "figure": self.figures},
-            defaultdict[str, set[str]](set),
-        )
+        outputs = {"table": self.tables, "figure": self.figures}
+        views = defaultdict[str, set[str]](set)
         read = {out: db for out, db in self._database_by_output.items() if db and db != "requested"}
         for (kind, name), database in read.items():
             views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
