@@ -28,9 +28,9 @@ from pipeline.evaluation.answers import QuestionSet
 from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, prepare_downstream
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Evaluation
 
 INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
@@ -106,7 +106,7 @@ def evaluate_run(
     if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     questions = [one for domain in domains for one in domain.questions]

@@ -27,9 +27,9 @@ from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
@@ -61,7 +61,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
     rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (

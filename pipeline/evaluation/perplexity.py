@@ -99,7 +99,7 @@ def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: i
     with devices.without_gradients(device):
         for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows):
             R = len(batch)
-            if devices.compiles(device):
+            if devices.is_xla(device):
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))

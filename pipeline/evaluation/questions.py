@@ -16,7 +16,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
-from pipeline.tasks import benchmark
+from pipeline.tasks import prepared_task
 from pipeline.tasks.evaluation_settings import Evaluation
 
 log = logging.getLogger("pike")
@@ -66,12 +66,12 @@ def prepare_downstream(
             f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
             "--tasks"
         )
-    loaded = [benchmark.load_benchmark(folder, one) for one in evaluation.tasks]
+    loaded = [prepared_task.prepare_task(folder, one) for one in evaluation.tasks]
     return [benchmark_questions(one, tokenizer, length) for one in loaded]
 
 
 def benchmark_questions(
-    asked: benchmark.Benchmark, tokenizer: Tokenizer, length: int
+    asked: prepared_task.PreparedTask, tokenizer: Tokenizer, length: int
 ) -> QuestionSet:
     """A downstream task in tokens, for a model that reads `length` of them at once."""
     spec, items = asked.spec, prompt_encoding.encode_benchmark(asked, tokenizer, length)

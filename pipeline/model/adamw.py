@@ -26,7 +26,7 @@ def build_adamw(model: nn.Module, recipe: settings.Training) -> AdamW:
     matrices = [p for p in model.parameters() if p.ndim >= 2]
     gains = [p for p in model.parameters() if p.ndim < 2]
     # A program that is compiled once counts its steps itself.
-    compiled = devices.compiles(matrices[0].device)
+    compiled = devices.is_xla(matrices[0].device)
     return AdamW(
         [
             {"params": matrices, "weight_decay": recipe.weight_decay},
@@ -71,7 +71,7 @@ def build_per_domain_adamw(
 ) -> PerDomainAdamW:
     """`PerDomainAdamW` in place of the recipe's AdamW: the same rates and the same decay."""
     plain = build_adamw(model, recipe)
-    compiled = devices.compiles(plain.param_groups[0]["params"][0].device)
+    compiled = devices.is_xla(plain.param_groups[0]["params"][0].device)
     kind = CompiledPerDomainAdamW if compiled else PerDomainAdamW
     groups = [{n: group[n] for n in ("params", "weight_decay")} for group in plain.param_groups]
     return kind(groups, domains, **{n: plain.defaults[n] for n in ("lr", "betas", "eps")})
@@ -98,5 +98,5 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
         device = group["params"][0].device
-        least = LEAST_RATE if devices.compiles(device) else 0.0
+        least = LEAST_RATE if devices.is_xla(device) else 0.0
         group["lr"] = devices.number_on_device(max(rate, least), device)

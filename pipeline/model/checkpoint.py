@@ -29,7 +29,7 @@ from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 log = logging.getLogger("pike")
 
@@ -107,7 +107,7 @@ def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
         errors.refuse_shortage(error)
         raise InputError(
             f"checkpoint {folder} could not be written ({error}): "
-            f"{errors.write_error_remedy(error)}; the same command then goes on "
+            f"{errors.remedy_for_write_error(error)}; the same command then goes on "
             "from the checkpoint before"
         ) from error
 

@@ -159,8 +159,9 @@ class JobEstimates:
         how = "and it is not sharded or recomputed" if architecture else "sharded and recomputed"
         return (
             f"{named} takes {taken.device_bytes / 2**30:,.1f} GiB on each of {taken.devices} "
-            f"{self.device.name}, which have {self.device.memory / 2**30:,.0f} GiB, {how}: lower "
-            "training's microbatch_rows, or give pretrain more `processes` or another `accelerator`"
+            f"{self.device.name}, which have {self.device.memory_bytes / 2**30:,.0f} GiB, {how}: "
+            "lower training's microbatch_rows, or give pretrain more `processes` or another "
+            "`accelerator`"
         )
 
     def vocabulary_size(self, tokenizer: str) -> int:

@@ -124,9 +124,11 @@ class PlanComparison:
         settings = self.plan.recorded_settings(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
-        foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
+        uses_transformers = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
-        fingerprint, versions = stages.stage_code(stage, part, python, foreign=foreign)
+        fingerprint, versions = stages.stage_code(
+            stage, part, python, uses_transformers=uses_transformers
+        )
         return tuple(
             made_from.compare_finished(
                 Path(self.plan.manifest(rule, name)),
@@ -287,7 +289,7 @@ def compare_results(*folders: Path) -> PlanComparison | None:
     found = next((root for root in map(output_root.read_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
-    plan, _ = planner.plan_of_workflow(found.files, found.options)
+    plan = planner.plan_of_workflow(found.files, found.options).plan
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
     return PlanComparison(plan, found.pythons)

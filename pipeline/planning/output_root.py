@@ -38,7 +38,7 @@ def claim_root(plan: Plan) -> Settings:
     path, here = Path(plan.results, LABEL), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
         label |= {"clone": str(here), "settings": atomic_files.json_digest(plan.config)}
-    found = _read_mapping_or_none(path)
+    found = read_mapping_or_none(path)
     if found is None and path.exists():
         raise InputError(
             f"{path} does not say which experiment the folder holds: give another (results:) "
@@ -96,7 +96,7 @@ def refuse_unopenable_path(path: Path) -> None:
         )
 
 
-def _read_mapping_or_none(path: Path) -> dict[str, Any] | None:
+def read_mapping_or_none(path: Path) -> dict[str, Any] | None:
     """The content of a JSON file; None where there is none, or another's."""
     with contextlib.suppress(InputError):
         return atomic_files.read_mapping(path)
@@ -118,7 +118,7 @@ class OutputRoot(NamedTuple):
 
 def read_root(folder: Path) -> OutputRoot | None:
     """What a folder was last started with; None where it is no output root."""
-    label = _read_mapping_or_none(folder / LABEL) or {}
+    label = read_mapping_or_none(folder / LABEL) or {}
     # Settings of a database have the same name.
     if not isinstance(label.get("started_with"), list):
         return None
@@ -152,7 +152,7 @@ def _restore_command(path: Path) -> str | None:
     for folder in path.parents[:2]:
         for made in (folder / "pike.manifest.json", *folder.glob("databases/*.manifest.json")):
             # A restored database is made from the archive's manifest alone.
-            read = (_read_mapping_or_none(made) or {}).get("inputs", {})
+            read = (read_mapping_or_none(made) or {}).get("inputs", {})
             archive = Path(os.path.normpath(made.parent / min(read, default=""))).parent
             if len(read) == 1 and not archive.is_relative_to(folder):
                 words = ["restore", _path_from_working_folder(archive)]
@@ -169,7 +169,7 @@ def _outputs_to_restore(archive: Path, folder: Path, place: Path) -> list[str]:
         return [place.name.partition(".")[0]]
     if place.parts[0] != "databases":
         return []
-    reads = (_read_mapping_or_none(archive / atomic_files.MANIFEST) or {}).get("reads", {})
+    reads = (read_mapping_or_none(archive / atomic_files.MANIFEST) or {}).get("reads", {})
     database = place.with_suffix("").as_posix()
     readers = {
         name: (folder / f"{kind}s" / f"{name}.{atomic_files.MANIFEST}").is_file()
@@ -209,10 +209,5 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
     wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():
-            if not is_settings_file_current(Path(name), values):
+            if read_mapping_or_none(Path(name)) != values:
                 atomic_files.write_json(Path(name), values)
-
-
-def is_settings_file_current(path: Path, values: Settings) -> bool:
-    """Whether a settings file is there and whole: a spoiled one is as good as none."""
-    return _read_mapping_or_none(path) == values

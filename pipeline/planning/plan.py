@@ -274,7 +274,7 @@ class Plan:
             return {"shown": self.paper_outputs}
         if section == "report":
             return {
-                "config": records.fill_config_defaults(self.config),
+                "config": records.fill_rule_and_finder_defaults(self.config),
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":

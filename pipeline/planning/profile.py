@@ -86,7 +86,7 @@ class Profile:
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")
-        own = accelerators.find_accelerator(kind).device if kind else "auto"
+        own = accelerators.accelerator_of_name(kind).device if kind else "auto"
         return self.value(rule, "device", own)
 
     def threads_of(self, rule: str) -> int:
@@ -198,7 +198,7 @@ def _check_resource(place: str, name: str, value: str, is_read: bool) -> None:
             "leave it out, and choose nodes by `constraint: FEATURE` or a partition"
         )
     if name == "accelerator":
-        accelerators.find_accelerator(value, place)
+        accelerators.accelerator_of_name(value, place)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{place}: {value} is unknown: give {_join_with_or(allowed)}")
@@ -218,7 +218,7 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
     kind, device = values.get("accelerator"), values.get("device", "cpu")
     if not kind or device == "cpu":
         return
-    own = accelerators.find_accelerator(kind).device
+    own = accelerators.accelerator_of_name(kind).device
     if device != own and (device, own) != ("auto", "cpu"):
         raise InputError(
             f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
-from pipeline.planning.stage_settings import decontaminated_tasks, needs_method_states
+from pipeline.planning.stage_settings import decontamination_tasks_by_path, needs_method_states
 from pipeline.runtime import file_patterns, made_from
 
 Wildcards = Any
@@ -82,7 +82,7 @@ class RuleInputs:
         self.plan.section_value("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
-        fetched = decontaminated_tasks(self.plan.config)
+        fetched = decontamination_tasks_by_path(self.plan.config)
         own = [
             path for path in user_file_patterns(hygiene.get("decontaminate")) if path not in fetched
         ]

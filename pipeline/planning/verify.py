@@ -88,7 +88,9 @@ class _Verification:
         every = {file: piece.stage for piece in self.pieces for file in piece.files}
         total = round(sum(file.bytes for file in every) / 1e6)
         with Progress("verify", total=total, unit="MB") as progress:
-            for file, problem in checksums.find_problems(checksums.content_problem, every, workers):
+            for file, problem in checksums.problem_of_each_file(
+                checksums.content_problem, every, workers
+            ):
                 if problem:
                     self._add(problem, file.path, every[file])
                 progress.add(file.bytes / 1e6)
@@ -100,7 +102,7 @@ class _Verification:
             if piece.kind in ("checkpoint", "archive"):
                 continue
             path, folder = piece.path, piece.path.parent
-            if problem := _misplacement(piece):
+            if problem := _misplacement_problem(piece):
                 self._add(problem)
             for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
                 self._add(
@@ -146,9 +148,8 @@ class _Verification:
             stamp = folder / "experiment.json"
             is_root = any((folder / name).is_dir() for name in ("runs", "data", "settings"))
             if is_root and os.path.lexists(stamp) and output_root.read_root(folder) is None:
-                self._add(
-                    f"{stamp} does not say what the folder was started with: {_away(stamp)}{_ANEW}"
-                )
+                problem = f"{stamp} does not say what the folder was started with"
+                self._add(f"{problem}: {_delete_instruction(stamp)}{_ANEW}")
             compared = outdated.compare_results(folder, *folder.absolute().parents)
             if compared is None:
                 continue
@@ -162,9 +163,9 @@ class _Verification:
             for name, values in compared.plan.settings_by_path().items():
                 path = Path(name)
                 is_below = path.absolute().is_relative_to(top) and os.path.lexists(path)
-                if is_below and not output_root.is_settings_file_current(path, values):
+                if is_below and output_root.read_mapping_or_none(path) != values:
                     problem = f"{path} has other settings than the configuration"
-                    self._add(f"{problem}: {_away(path)}{_ANEW}")
+                    self._add(f"{problem}: {_delete_instruction(path)}{_ANEW}")
 
     def find_unlisted_files(self) -> None:
         """Looks for files that no manifest lists; beside one that is broken nobody can tell."""
@@ -254,11 +255,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 
 
 def _read_piece(path: Path, stage: str) -> _Piece:
-    """What a manifest vouches for.
-
-    Raises:
-        InputError: it is not whole, with what to do.
-    """
+    """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
     again = _remedy(path, stage)
     if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
@@ -335,7 +332,7 @@ def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Pat
     return ownership.files_without_mark([f for f in files if f.is_file()], stage, folder)
 
 
-def _misplacement(piece: _Piece) -> str | None:
+def _misplacement_problem(piece: _Piece) -> str | None:
     """That work lies where that of another name belongs, if it does."""
     content = piece.content
     name = {
@@ -352,10 +349,11 @@ def _misplacement(piece: _Piece) -> str | None:
         return None
     # Of a run all that lies there is another's.
     place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
-    return f"{piece.path} is of {name!r}, not of {place}: {_away(place)}, or put it elsewhere"
+    remedy = f"{_delete_instruction(place)}, or put it elsewhere"
+    return f"{piece.path} is of {name!r}, not of {place}: {remedy}"
 
 
-def _away(place: Path | str) -> str:
+def _delete_instruction(place: Path | str) -> str:
     return f"delete it with `rm -r {shlex.quote(str(place))}`"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import display, report_parts, result_manifests
+from pipeline.results import number_marks, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
@@ -38,7 +38,7 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
         tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
         for name in shown
     ]
-    taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
+    taken = result_manifests.snapshot_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.load_templates()
@@ -64,7 +64,7 @@ def _article_table(path: Path) -> dict[str, Any]:
     for block in result["blocks"]:
         # Nothing on this page leads to another.
         block["lines"] = [{**line, "made": ""} for line in block["lines"]]
-        if block["label"].startswith(display.PRINTED):
+        if block["label"].startswith(number_marks.PRINTED):
             printed.append(block)
         else:
             groups.append(

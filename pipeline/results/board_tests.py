@@ -21,8 +21,8 @@ from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quan
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
+from pipeline.results.database_reader import Row, query_rows
 from pipeline.results.record_loader import insert_rows
-from pipeline.results.selection import Row, query
 
 FAMILY = ("board", "model", "against")
 """Columns of whose methods one correction is made."""
@@ -61,7 +61,9 @@ def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:
     The methods of one board and model against one other method are a family of Holm's procedure.
     """
     ordered = "from scenario_differences order by board, model, against, method, scenario"
-    for family, of_family in itertools.groupby(query(connection, ordered), itemgetter(*FAMILY)):
+    for family, of_family in itertools.groupby(
+        query_rows(connection, ordered), itemgetter(*FAMILY)
+    ):
         board, model, against = family
         by_method = [[*rows] for _, rows in itertools.groupby(of_family, itemgetter("method"))]
         means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]

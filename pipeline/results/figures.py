@@ -9,12 +9,12 @@ from typing import NamedTuple
 import duckdb
 
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import curves, display, drawing, labels, result_manifests, views
-from pipeline.results.display import Panel, Series
-from pipeline.results.selection import Row, connect_experiment, select_rows
+from pipeline.results import curves, drawing, labels, number_marks, result_manifests, sql_views
+from pipeline.results.curves import Panel, Series
+from pipeline.results.database_reader import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,22 +39,22 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     values = atomic_files.read_json(settings)
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
-    view = views.view_of(f"figure_{figure.kind or figure.name}")
+    view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.sibling_paths(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = result_manifests.take_inputs(
+    taken = result_manifests.snapshot_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
     with connect_experiment(database) as connection:
         result = select_rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = (
-            display.read_doubts(connection, str(settings)),
+            number_marks.read_doubts(connection, str(settings)),
             labels.method_labels(connection),
         )
         note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
-    signs = {place: display.signs_of_marks(marked) for place, marked in doubts.items()}
+    signs = {place: number_marks.signs_of_marks(marked) for place, marked in doubts.items()}
     for row in result:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
@@ -75,10 +75,10 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
     )
     signed = {
-        mark for mark, sign in display.SIGNS.items() if any(sign in r["sign"] for r in result)
+        mark for mark, sign in number_marks.SIGNS.items() if any(sign in r["sign"] for r in result)
     }
-    empty = [] if panels else [views.EMPTY]
-    caption = " ".join([views.caption(view), *empty, *display.notes_of_marks(signed)])
+    empty = [] if panels else [sql_views.EMPTY]
+    caption = " ".join([sql_views.caption(view), *empty, *number_marks.notes_of_marks(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)

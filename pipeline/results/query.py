@@ -13,18 +13,18 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import views
-from pipeline.results.selection import (
+from pipeline.results import sql_views
+from pipeline.results.database_reader import (
     connect,
     find_database,
     is_of_some_runs,
     log_database_used,
     newest_results_folder,
     open_current_version,
-    other_version,
-    whole_database,
+    other_version_error,
+    query_rows,
+    whole_database_hint,
 )
-from pipeline.results.selection import query as rows_of
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -69,7 +69,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _explain_failure(error, database) from None
+        raise _query_error(error, database) from None
     if format == "csv":
         return output_formats.as_csv(columns, rows)
     if format == "json":
@@ -100,9 +100,9 @@ def show_claims(database: Path | None, format: str = "text", claim: str | None =
         if is_of_some_runs(database):
             log.warning(
                 "claims about other runs than those are `not run` here: for all claims, ask %s",
-                whole_database(database),
+                whole_database_hint(database),
             )
-        every = rows_of(connection, "from claims order by position")
+        every = query_rows(connection, "from claims order by position")
     if claim is not None:
         names = [one["claim"] for one in every]
         if claim not in names:
@@ -166,10 +166,10 @@ def show_tables(results: Path | None, format: str = "text") -> str:
         return word, int(path.stem.removeprefix(word) or 0)
 
     every = [
-        {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
+        {"name": path.stem, "file": str(path), "about": sql_views.caption(sql_views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
         for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=natural_order)
-        if views.view_of(view := f"{kind}_{path.stem}") in views.view_sql_by_name()
+        if sql_views.view_of(view := f"{kind}_{path.stem}") in sql_views.view_sql_by_name()
     ]
     if not every:
         raise InputError(
@@ -210,10 +210,10 @@ def _refuse_duplicate_columns(columns: list[str]) -> None:
         )
 
 
-def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
+def _query_error(error: Exception, database: Path | None = None) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
-    if database and lacking and lacking[1].lower() in views.view_sql_by_name():
-        return other_version(database, lacking[1].lower())
+    if database and lacking and lacking[1].lower() in sql_views.view_sql_by_name():
+        return other_version_error(database, lacking[1].lower())
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -256,5 +256,5 @@ def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Stat
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _explain_failure(error) from None
+        raise _query_error(error) from None
     return out.getvalue()

@@ -14,16 +14,16 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import outdated
-from pipeline.results import display, views
-from pipeline.results.selection import (
+from pipeline.results import number_marks, sql_views
+from pipeline.results.database_reader import (
     Row,
     find_database,
     is_of_some_runs,
     is_selected,
     log_database_used,
     open_current_version,
-    query,
-    whole_database,
+    query_rows,
+    whole_database_hint,
 )
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
@@ -67,7 +67,7 @@ def explain_artifact(
     named, numbers = {}, list[str]()
     with open_current_version(database) as connection:
         log_database_used(connection, database)
-        lineage = {row["artifact"]: row for row in query(connection, LINEAGE)}
+        lineage = {row["artifact"]: row for row in query_rows(connection, LINEAGE)}
         _refuse_claim(connection, artifact)
         if artifact not in lineage:
             # A file of `tables/` or `figures/`, or its name.
@@ -83,9 +83,9 @@ def explain_artifact(
             named = {artifact: row}
     made = lineage[artifact]
     if is_of_some_runs(database) and made["produced_by"] in KINDS and not made["inputs"]:
-        read = views.base_tables(_view_name(made))
+        read = sql_views.base_tables(_view_name(made))
         if not all(name.startswith("paper") for name in read):
-            whole = whole_database(database)
+            whole = whole_database_hint(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
@@ -100,7 +100,7 @@ def explain_artifact(
 def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
     """Refuses the name of a claim, with or without the word, and says which commands lead on."""
     claim = artifact.removeprefix("claim/")
-    known = query(connection, "select claim from paper_claims")
+    known = query_rows(connection, "select claim from paper_claims")
     if claim != artifact or {"claim": claim} in known:
         pike = program_command("pike")
         raise InputError(
@@ -112,7 +112,7 @@ def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
 def _view_name(made: Row) -> str:
     """The view that gives a table or figure."""
     own: str | None = json.loads(made["settings"] or "{}").get("query")
-    return own or views.view_of(made["artifact"].replace("/", "_", 1))
+    return own or sql_views.view_of(made["artifact"].replace("/", "_", 1))
 
 
 def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[Row]:
@@ -122,7 +122,7 @@ def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -
         kind = artifact.partition("/")[0]
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
     selection = json.loads(table["settings"] or "{}").get("selection", {})
-    every = query(connection, f'from "{_view_name(table)}"')
+    every = query_rows(connection, f'from "{_view_name(table)}"')
     cells = [cell for cell in every if is_selected(cell, selection)]
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
@@ -136,7 +136,7 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
-        number = cell.get("text") or display.number_with_error(
+        number = cell.get("text") or number_marks.number_with_error(
             cell.get("value"), cell.get("error"), cell["decimals"]
         )
         if not number:
@@ -163,7 +163,7 @@ def _inputs_of_row(
         if cell.get("runs") is None
     }
     runs = {run for cell in own for run in cell.get("runs") or ()}
-    for one in query(connection, "select run, scenario, model, method from runs"):
+    for one in query_rows(connection, "select run, scenario, model, method from runs"):
         if (one["scenario"], one["model"], one["method"]) in methods:
             runs.add(one["run"])
     inputs = [one for one in table["inputs"] if one.partition("/")[2] in runs]

@@ -120,7 +120,7 @@ def descent_problems() -> list[Problem]:
     ]
 
 
-def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
+def descent_rows(draws: int, generator: np.random.Generator) -> list[Row]:
     """The expected loss after a step, simulated and (of quadratics) exact, beside the bounds.
 
     Problems times points (one is 0) times mixtures times step sizes of 1/4 and 1 over the
@@ -134,11 +134,13 @@ def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
             eta = times / problem.smoothness_of_sum()
             for mixture, weights_K in _compared_weights(problem, theta_D, eta).items():
                 start_NxD = np.tile(theta_D, (draws, 1))
-                after_NxD = problem.sgd_step(start_NxD, weights_K, eta, ROWS, generator)
+                after_NxD = problem.points_after_sgd_step(
+                    start_NxD, weights_K, eta, ROWS, generator
+                )
                 after_N = problem.losses(after_NxD).sum(axis=1)
                 exact = None
                 if problem.shape == "quadratic":
-                    exact = problem.expected_loss(theta_D, weights_K, eta, ROWS)
+                    exact = problem.expected_loss_after_step(theta_D, weights_K, eta, ROWS)
                 rows.append(
                     {
                         "problem": problem.name,

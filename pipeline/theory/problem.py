@@ -72,7 +72,7 @@ class Problem:
             squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
         )
 
-    def sgd_step(
+    def points_after_sgd_step(
         self,
         theta_NxD: Floats,
         weights_NxK: Floats,
@@ -89,7 +89,9 @@ class Problem:
         noise_NxD = generator.standard_normal(theta_NxD.shape)
         return theta_NxD - eta * (gradient_NxD + spread_N[..., None] * noise_NxD)
 
-    def expected_loss(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
+    def expected_loss_after_step(
+        self, theta_D: Floats, weights_K: Floats, eta: float, b: int
+    ) -> float:
         """E[L] after that step, from the Taylor series of quadratic losses, which ends."""
         assert self.shape == "quadratic", "the series of log cosh does not end"
         step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]

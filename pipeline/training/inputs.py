@@ -41,7 +41,7 @@ class RunInputs:
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
-    def refuse_changed(self) -> None:
+    def refuse_changed_corpora(self) -> None:
         """Raises InputError where a corpus was changed since it was opened."""
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
@@ -233,12 +233,12 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = 4 * copies * work.model.parameters(pieces), environment.available_memory()
+    needed, here = 4 * copies * work.model.parameter_count(pieces), environment.available_memory()
     if needed > here and not work.model.architecture:
         raise InputError(
-            f"model {work.model_name!r} has {work.model.parameters(pieces):,} parameters, which "
-            f"take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here (or "
-            "allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
+            f"model {work.model_name!r} has {work.model.parameter_count(pieces):,} parameters, "
+            f"which take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here "
+            "(or allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
             "larger machine"
         )
 

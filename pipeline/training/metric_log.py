@@ -119,7 +119,7 @@ class RunRecords:
         row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
         self._add_line(table, row)
 
-    def add_domains(self, table: str, step: int, **columns_K: Array) -> None:
+    def add_row_per_domain(self, table: str, step: int, **columns_K: Array) -> None:
         """Adds a row for each domain, from columns over the domains."""
         lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
         for k, domain in enumerate(self._domains):

@@ -102,7 +102,9 @@ class RunFolder:
         self.records = RunRecords(self.folder, work.domains, writes=writes)
         self.writer = BackgroundWriter()
 
-    def begin(self, device: torch.device, initial: checkpoint.TrainState) -> checkpoint.TrainState:
+    def begin_or_resume(
+        self, device: torch.device, initial: checkpoint.TrainState
+    ) -> checkpoint.TrainState:
         """Where the run stands: at its last checkpoint, or at its beginning.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
@@ -110,7 +112,7 @@ class RunFolder:
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
         """
-        state, result = initial, distributed.broadcast_from_main(self._find_resumable)
+        state, result = initial, distributed.broadcast_from_main(self._find_resumable_checkpoint)
         if result is not None:
             state = checkpoint.restore_checkpoint(
                 result, self.model, self.optimizer, device, self.identity
@@ -126,14 +128,14 @@ class RunFolder:
                 for path in self.folder.glob(leftover):
                     atomic_files.remove_path(path)
         if result is None:
-            self.save(state)
+            self.save_checkpoint(state)
         # One that was killed behind its last step has nothing left to train.
         if distributed.is_main_process() and state.step < self.work.training.steps:
             self.starts.append(state.step)
             atomic_files.write_json(self.starts_file, self.starts)
         return state
 
-    def _find_resumable(self) -> Path | None:
+    def _find_resumable_checkpoint(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign_folder(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
@@ -179,7 +181,7 @@ class RunFolder:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
-    def save(self, state: checkpoint.TrainState) -> None:
+    def save_checkpoint(self, state: checkpoint.TrainState) -> None:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
@@ -200,9 +202,9 @@ class RunFolder:
         """Has both on the disk, in this order, and drops what they make superfluous."""
         self.records.flush_to_disk()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
-        self._delete_superfluous(step, self.work.training.resume_keep)
+        self._delete_superfluous_checkpoints(step, self.work.training.resume_keep)
 
-    def _delete_superfluous(self, step: int, newest: int) -> None:
+    def _delete_superfluous_checkpoints(self, step: int, newest: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
         result = atomic_files.step_entries(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
@@ -221,7 +223,7 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             self.writer.wait()
         self.lease.refuse_if_lost()
-        self._delete_superfluous(recipe.steps, newest=1)
+        self._delete_superfluous_checkpoints(recipe.steps, newest=1)
         kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
         tables = self.records.write_tables(recipe.steps)

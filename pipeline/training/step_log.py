@@ -73,7 +73,7 @@ def known_peak_flops(device_name: str, precision: str) -> float | None:
     if not device_name.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
         return None
     fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
-    return fitting[0].peak[precision] if fitting else None
+    return fitting[0].peak_flops[precision] if fitting else None
 
 
 MEANINGS = {
@@ -218,11 +218,11 @@ class StepLog:
             seconds=seconds,
             **self._meter.pace(seconds)._asdict(),
         )
-        records.add_domains("domain_losses", step, loss=result.losses)
-        records.add_domains("weights", step, weight=weights_K, count=count_K)
+        records.add_row_per_domain("domain_losses", step, loss=result.losses)
+        records.add_row_per_domain("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
-            records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._report_alarms(
+            records.add_row_per_domain("coefficients", step, coefficient=chosen_K)
+        self._record_alarms(
             self._watch.after_step(self.alarms, step, weights_K, count_K, positions_K, chosen_K)
         )
         if result.signals.statistics is not None:
@@ -235,14 +235,14 @@ class StepLog:
         columns = {name.removesuffix("_K"): value_K for name, value_K in vars(measured).items()}
         columns["rows"] = measured.rows_K.astype(np.int64)
         columns["seconds"] = np.full(len(measured.rows_K), seconds)
-        self._records.add_domains("gradient_statistics", step, **columns)
-        self._report_alarms(self._watch.after_statistics(self.alarms, step, measured))
+        self._records.add_row_per_domain("gradient_statistics", step, **columns)
+        self._record_alarms(self._watch.after_statistics(self.alarms, step, measured))
 
-    def check_validation_losses(self, step: int, loss_K: Floats) -> None:
+    def record_validation_alarms(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self._report_alarms(self._watch.after_validation(self.alarms, step, loss_K))
+        self._record_alarms(self._watch.after_validation(self.alarms, step, loss_K))
 
-    def _report_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> None:
+    def _record_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> None:
         """Keeps what the alarms remember, and tells and records what they raise."""
         self.alarms, raised = state_and_alarms
         for alarm in raised:

@@ -36,11 +36,12 @@ from pipeline.runtime import (
     distributed,
     locks,
     made_from,
+    pick_device,
     signal_handler,
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
@@ -135,7 +136,7 @@ def pretrain(
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join_processes(place)
@@ -260,7 +261,7 @@ class _Training:
             statistics_positions_K=np.zeros(K, dtype=np.int64),
             alarms=self.log.alarms,
         )
-        state = self.folder.begin(self.device, initial)
+        state = self.folder.begin_or_resume(self.device, initial)
         if self.shard and self.chips > 1:
             xla_chips.divide_over_chips(self.model, self.optimizer)
         self.log.alarms = state.alarms
@@ -286,10 +287,10 @@ class _Training:
                 if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
                     state.step
                 ):
-                    self.given.refuse_changed()
+                    self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
                     state.alarms = self.log.alarms
-                    self.folder.save(state)
+                    self.folder.save_checkpoint(state)
                 if state.step < recipe.steps:
                     self.signals.raise_if_stopped()
         epochs = self.train_rows.epochs_by_domain(state.positions_K)
@@ -303,7 +304,7 @@ class _Training:
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_pending_step()
             with self.records.timed("validation"):
-                self.log.check_validation_losses(
+                self.log.record_validation_alarms(
                     step, self.engine.domain_losses("validation", recipe.rows)
                 )
 

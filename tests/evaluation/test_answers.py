@@ -15,7 +15,7 @@ from pipeline.evaluation.held_out_choices import Choice
 from pipeline.evaluation.prompt_encoding import EncodedItem
 from pipeline.evaluation.questions import benchmark_questions
 from pipeline.model.transformer import initial_model
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 ALL = np.ones(64, bool)
 EOS = 1
@@ -157,9 +157,7 @@ def questions(benchmarks, tokenizer, asked):
     """The questions of a task; `asked` says how."""
 
     def make(*way, **more):
-        return benchmark_questions(
-            load_benchmark(benchmarks, asked(*way, **more)), tokenizer, 10**6
-        )
+        return benchmark_questions(prepare_task(benchmarks, asked(*way, **more)), tokenizer, 10**6)
 
     return make
 

@@ -23,7 +23,7 @@ from pipeline.evaluation import answers
 from pipeline.evaluation.questions import benchmark_questions
 from pipeline.model.transformer import initial_model
 from pipeline.tasks import task_definitions
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 pytest.importorskip("lm_eval")
 pytest.importorskip("transformers")
@@ -135,7 +135,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     shape = settings.Model(2, 32, 4, 8)
     model = initial_model(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
-        load_benchmark(benchmarks, ask(task, shots, formulation))
+        prepare_task(benchmarks, ask(task, shots, formulation))
         for task in task_definitions.TASKS
         for shots in (0, 7)
         for formulation in ("cf", "mcf", "hyb")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, outdated, planner
 from pipeline.planning.plan import OF_ALL, Selection
-from pipeline.results.views import SQL
+from pipeline.results.sql_views import SQL
 from pipeline.runtime import atomic_files
 
 DOREMI = {

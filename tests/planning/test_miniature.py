@@ -11,7 +11,7 @@ from pipeline.planning import paper_roles, planner, rule_inputs
 
 @pytest.fixture(scope="module")
 def whole():
-    return planner.read_configuration(ROOT / "config.yaml")
+    return planner.read_expanded_config(ROOT / "config.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def stands_on(plan, run):
     "path", ["config.yaml", "workflow/configs/decide.yaml", "workflow/configs/paper.yaml"]
 )
 def test_each_target_of_the_paper_plans_what_it_shows_and_trains_again_what_an_edit_touches(path):
-    values = planner.read_configuration(ROOT / path)
+    values = planner.read_expanded_config(ROOT / path)
     before = planner.plan(values, path)
     shown = {target: shown_jobs(before, target) for target in TARGETS}
     assert {target: planned_jobs(before, target) for target in TARGETS} == shown

@@ -25,15 +25,15 @@ from pike_mixing.comparison.detectable import (
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import display, labels
-from pipeline.results.loss_tests import asked_methods
-from pipeline.results.selection import (
+from pipeline.results import labels, number_marks
+from pipeline.results.database_reader import (
     Row,
     find_database,
     log_database_used,
     open_current_version,
-    query,
+    query_rows,
 )
+from pipeline.results.loss_tests import asked_methods
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -93,7 +93,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
             "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
-    seeds = _first_sufficient_seeds(
+    seeds = _fewest_sufficient_seeds(
         row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level)
     )
     factor = wanted_item_factor(size, sd, row["seeds"], error, level)
@@ -101,7 +101,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     if factor is not None:
         ways.append(_more_text_words(factor, read_tokens))
     if not ways:
-        alone = _first_sufficient_seeds(
+        alone = _fewest_sufficient_seeds(
             LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level)
         )
         if alone is None:
@@ -119,7 +119,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
 
-def _first_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
+def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
     """The first number of seeds that finds the difference often enough, if `MOST_SEEDS` do."""
     wanted = range(least, MOST_SEEDS + 1)
     return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
@@ -168,7 +168,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     }
     # Proxy runs and other runs that serve one are not offered as a recommendation.
     asked = asked_methods(settings)
-    doubts = display.read_doubts(connection, "decisions")
+    doubts = number_marks.read_doubts(connection, "decisions")
     result = []
     for (scenario, model), every in read_differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -198,7 +198,9 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
-                *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
+                *number_marks.mark_explanations(
+                    named[chosen], doubts.get((scenario, model, chosen), {})
+                ),
             ],
         } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
@@ -207,7 +209,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
-    result = query(
+    result = query_rows(
         connection,
         "select d.*, nll_p as p, nll_p_holm as p_holm from method_differences as d "
         "join methods as m on d.method = m.method "
@@ -245,7 +247,7 @@ def _settings_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""
-    row = query(
+    row = query_rows(
         connection,
         "select settings, chosen, parameters, tokens, tokenizer from runs "
         "left join chosen_settings using (run) "
@@ -264,7 +266,7 @@ def _drawn_shares(
     share: str = "sum(count) / sum(sum(count)) over (partition by run)",
 ) -> dict[str, float]:
     """Each domain's share of the method's rows, mean over its seeds."""
-    result = query(
+    result = query_rows(
         connection,
         "select w.domain, avg(w.share order by w.share) as share "
         f"from (select run, domain, {share} as share "
@@ -328,7 +330,7 @@ def _small_validation_warnings(
     connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str
 ) -> list[str]:
     """In a sentence the domains whose validation text packing found to be too little."""
-    small = query(
+    small = query_rows(
         connection,
         "select d.domain, c.documents, "
         "(l.facts ->> '$.splits.validation.largest_share')::double as largest "
@@ -465,7 +467,7 @@ def decision_line(decision: Row) -> str:
 
 
 def decision_text(decision: Row) -> str:
-    """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
+    """A decision, one of `advice.read_decisions`, as a terminal shows it."""
     lines = [
         f"{decision['scenario']} / {decision['model']}: {decision['title']}, {decision['size']}"
     ]

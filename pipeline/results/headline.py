@@ -10,8 +10,8 @@ import jinja2
 
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.results import decisions, display, labels, provenance
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results import advice, labels, number_marks, report_facts
+from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
@@ -19,9 +19,11 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 
 
 def picture_blocks(
-    place_decisions: Sequence[Row], doubts: display.Doubts, shown_lines: int = decisions.MOST_LINES
+    place_decisions: Sequence[Row],
+    doubts: number_marks.Doubts,
+    shown_lines: int = advice.MOST_LINES,
 ) -> dict[str, Any]:
-    """A block of lines for each place of `decisions.read_decisions`, the lowest loss first.
+    """A block of lines for each place of `advice.read_decisions`, the lowest loss first.
 
     Returns:
         `limit`, the axis' end in nats; `blocks`, places with seeds enough for a verdict;
@@ -37,7 +39,7 @@ def picture_blocks(
             where = place["scenario"], place["model"]
             marked = doubts.get((*where, line["method"]), {})
             by_row[f"{line['label']} in {'/'.join(where)}"] = marked
-            line["signs"] = display.signs_of_marks(marked)
+            line["signs"] = number_marks.signs_of_marks(marked)
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
         first = (several or lines)[:shown_lines]
         more = [line for line in lines if line not in first]
@@ -46,7 +48,7 @@ def picture_blocks(
         "limit": limit,
         "blocks": blocks,
         "untested": untested,
-        "notes": display.notes_with_counts(by_row),
+        "notes": number_marks.notes_with_counts(by_row),
     }
 
 
@@ -77,7 +79,9 @@ def _line_geometry(row: Row, limit: float) -> Row:
         "x_low": place(row["nll_low"]),
         "x_high": place(row["nll_high"]),
         "cut": cut,
-        "made": provenance.origin_anchor("/".join((row["scenario"], row["model"], row["method"]))),
+        "made": report_facts.origin_anchor(
+            "/".join((row["scenario"], row["model"], row["method"]))
+        ),
     }
 
 
@@ -124,10 +128,10 @@ def write_headline(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
     with open_current_version(database) as connection:
         doubts, places = (
-            display.read_doubts(connection, "headline"),
-            decisions.read_decisions(connection),
+            number_marks.read_doubts(connection, "headline"),
+            advice.read_decisions(connection),
         )
-        (facts,) = query(
+        (facts,) = query_rows(
             connection,
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",
@@ -140,7 +144,7 @@ def write_headline(database: Path, docs: Path) -> None:
     few = picture_blocks(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
     better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in shown)
     where = f"of {count_of(len(shown), 'scenario')} and model sizes"
-    loader = jinja2.FileSystemLoader(provenance.REPORT)
+    loader = jinja2.FileSystemLoader(report_facts.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
         blocks = few["blocks"] or few["untested"]
@@ -213,7 +217,7 @@ def _headline_table(block: Row) -> str:
         f"| | against {block['against']} | seeds with a lower loss | shown |",
         "| --- | ---: | ---: | --- |",
         *(
-            f"| {row['label']} | {decisions.difference_text(row, row['signs'])} "
+            f"| {row['label']} | {advice.difference_text(row, row['signs'])} "
             f"| {row['seeds_better']} of {row['seeds']} | {row['verdict']} |"
             for row in block["lines"]
         ),

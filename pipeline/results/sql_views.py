@@ -74,18 +74,13 @@ def explain_failure(*names: str) -> Iterator[None]:
         ) from None
 
 
-def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
+def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     """Creates the views, or those wanted and what they stand on, over the base tables.
 
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
-
-    Returns:
-        The derived tables that the views read.
     """
-    names = order_views(*wanted)
-    read = {name: tables_read(view_sql_by_name()[name]) for name in names}
-    within = set().union(*read.values())
+    names, within = views_in_order(*wanted), tables_read_by_views(*wanted)
     for name in names:
         if name in within:
             with explain_failure(name):
@@ -95,7 +90,11 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
         drop = f"drop table {name}; " if name in within else ""
         with explain_failure(name):
             connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
-    return within & DERIVED.keys()
+
+
+def tables_read_by_views(*wanted: str) -> set[str]:
+    """Names of all tables and views that the views read, or those wanted through other views."""
+    return set().union(*(tables_read(view_sql_by_name()[name]) for name in views_in_order(*wanted)))
 
 
 @functools.cache
@@ -124,7 +123,7 @@ def _read_text(path: Path) -> str:
         ) from None
 
 
-def order_views(*wanted: str) -> list[str]:
+def views_in_order(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they stand on, each after what it reads."""
     known = view_sql_by_name()
     uses: dict[str, list[str]] = {}

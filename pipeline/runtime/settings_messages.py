@@ -1,7 +1,7 @@
-"""What a file gives, validated by pydantic against dataclasses: all mistakes are told at once.
+"""What a user reads of a wrong key or value: pydantic makes dataclasses of what a file gives.
 
-The dataclasses are the one definition: names, types, limits (`pike_mixing.limits`), defaults and
-the docstring below each field.
+All mistakes are told at once. The dataclasses are the one definition: names, types, limits
+(`pike_mixing.limits`), defaults and the docstring below each field.
 """
 
 import dataclasses
@@ -37,7 +37,12 @@ OrOne = BeforeValidator(
 
 
 def validate(
-    kind: type[T], values: Any, place: str, *, together: bool = True, extra: Extra = "forbid"
+    kind: type[T],
+    values: Any,
+    place: str,
+    *,
+    allow_contradictions: bool = False,
+    extra: Extra = "forbid",
 ) -> T:
     """The dataclass `kind` of plain values.
 
@@ -45,7 +50,7 @@ def validate(
         kind: A dataclass, or another type that may hold some.
         values: Plain JSON values, by field name.
         place: Where they were set, for messages: "config.yaml".
-        together: Whether settings that do not go together are refused (`settings_contradictions`).
+        allow_contradictions: Whether settings may be such as `settings_contradictions` names.
         extra: Whether names that the dataclasses do not have are refused or left out.
 
     Raises:
@@ -63,7 +68,7 @@ def validate(
         refuse([*_unreadable_value_problems(values, place)] or [*told, *more])
     except PydanticSerializationError as error:
         refuse([*_unreadable_value_problems(values, place)] or [f"{place}: {error}"])
-    refuse(settings_contradictions(made, place) if together else [])
+    refuse([] if allow_contradictions else settings_contradictions(made, place))
     return made
 
 
