@@ -57,7 +57,7 @@ def planned_jobs(plan, target):
     kind = target.rstrip("0123456789")
     todo = [(kind, "" if kind == "article" else target)]
     while todo:
-        new = {plan.makers[path] for path in reads.job_inputs(*todo.pop()).paths()} - found
+        new = {plan.maker_by_path[path] for path in reads.job_inputs(*todo.pop()).paths()} - found
         found |= new
         todo += new
     return {job for job in found if job[0] in JOBS}
