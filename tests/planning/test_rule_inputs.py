@@ -1,14 +1,13 @@
 """What the rules of the workflow read and take, by hand on the default experiment."""
 
 import math
-import subprocess
 from types import SimpleNamespace
 
 import pytest
 from recipes import of_run
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, records, workflow_jobs
+from pipeline.planning import planner, records
 from pipeline.planning.plan import Selection
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
@@ -214,14 +213,3 @@ def test_nodes_share_the_processes_of_a_training(plan):
         RuleResources(plan, Profile({"pretrain": {"nodes": "2"}}))
     with pytest.raises(InputError, match="device xla trains on one node, and nodes: 2 was asked"):
         RuleResources(plan, Profile({"pretrain": {**asked, "device": "xla"}}))
-
-
-def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path, monkeypatch):
-    folder = tmp_path / "a {clone}"
-    monkeypatch.setattr(workflow_jobs, "HERE", folder)
-    prefix = workflow_jobs.shell_prefix().format()  # As Snakemake does.
-    for further in ({}, {"PYTHONPATH": "/nowhere"}):
-        shown = subprocess.check_output(
-            ["bash", "-c", f"{prefix}echo $PYTHONPATH"], env={**further, "PATH": "/usr/bin:/bin"}
-        )
-        assert shown.decode().strip() == ":".join([str(folder), *further.values()])
