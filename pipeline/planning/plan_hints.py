@@ -184,15 +184,12 @@ def closing_hints(plan: Plan) -> list[str]:
     report is there: what to train with (`pike advise --format summary`), and the commands that say
     more.
     """
-    made = filter(
-        Path.exists, (Path(plan.manifest_path("pack", corpus)) for corpus in plan.corpora)
-    )
-    warnings = (atomic_files.read_mapping(manifest).get("warnings", ()) for manifest in made)
+    manifests = (Path(plan.manifest_path("pack", corpus)) for corpus in plan.corpora)
+    made = filter(Path.exists, manifests)
+    warnings = (atomic_files.read_json_mapping(manifest).get("warnings", ()) for manifest in made)
     doubts = fold_doubts([doubt for several in warnings for doubt in several])
-    report, database = (
-        Path(plan.results) / "report" / "index.html",
-        plan.report_database_files().database,
-    )
+    report = Path(plan.results, "report", "index.html")
+    database = plan.report_database_files().database
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")
