@@ -152,7 +152,7 @@ def pretrain(
         inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
         if distributed.broadcast_from_main(
-            lambda: given.taken.restore_if_unchanged(manifest, values)
+            lambda: given.snapshot.restore_if_unchanged(manifest, values)
         ):
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
@@ -296,7 +296,7 @@ class _Training:
         epochs = self.train_rows.epochs_by_domain(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            self.folder.finish(self.given.taken, epochs, self.device)
+            self.folder.finish(self.given.snapshot, epochs, self.device)
 
     def _validate_if_due(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
