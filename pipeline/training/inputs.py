@@ -209,7 +209,7 @@ def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]
 
 
 def refuse_untrainable(
-    work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
+    work: settings.Run, method: Method, device: torch.device, *, shard: bool, recompute: bool
 ) -> None:
     """Raises InputError with all that keeps these processes and this device from training."""
     recipe, n = work.training, parallel.world_size()
@@ -217,6 +217,11 @@ def refuse_untrainable(
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
         for problem in recipe.variance_problems(method.needs().statistics, len(work.domains))
     ]
+    if work.model.architecture and (shard or recompute):
+        problems.append(
+            "a model of transformers is neither divided nor computed again: leave --shard and "
+            "--recompute, or lower training.microbatch_rows"
+        )
     if shard and n == xla_chips.chip_count(device) == 1:
         problems.append(
             "--shard is for several processes or chips: start them with --processes, or leave it"
