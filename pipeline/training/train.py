@@ -157,7 +157,7 @@ def pretrain(
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard, recompute)
         if peak_flops is not None:
-            training.meter.peak = peak_flops
+            training.meter.peak_flops_per_second = peak_flops
         if profile:
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
