@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy, item_points
+from pike_mixing.comparison.multiple_choice import ALONE, SCORES, SUM, accuracy_percent, item_points
 from pike_mixing.errors import InputError
 from pipeline.evaluation.log_likelihoods import Question, score_questions
 from pipeline.evaluation.prompt_encoding import EncodedItem
@@ -104,7 +104,8 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
         alone,
         pick_I=np.array([score_N.argmax() for score_N in by_item]),
         accuracy={
-            n: accuracy(item_points(s, candidates_I, gold_I), clusters) for n, s in scores.items()
+            n: accuracy_percent(item_points(s, candidates_I, gold_I), clusters)
+            for n, s in scores.items()
         },
     )
 

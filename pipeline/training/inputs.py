@@ -197,7 +197,7 @@ def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
 
 def _load_reference_and_digest(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    result, _ = reading.read_run(folder)
+    result = reading.read_run(folder).manifest
     known = set(result["domains"])
     if not set(work.domains) <= known:
         raise InputError(
@@ -238,7 +238,10 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = 4 * copies * work.model.parameter_count(pieces), environment.available_memory()
+    needed, here = (
+        4 * copies * work.model.parameter_count(pieces),
+        environment.available_memory_bytes(),
+    )
     if needed > here and not work.model.architecture:
         raise InputError(
             f"model {work.model_name!r} has {work.model.parameter_count(pieces):,} parameters, "

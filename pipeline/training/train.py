@@ -70,7 +70,7 @@ class MixedRows:
         mixture = self._mixtures[purpose]
 
         def read(which: range) -> Tensor:
-            tokens_BxL1 = mixture.read_batch(count_K, positions_K, which)
+            tokens_BxL1 = mixture.read_tokens_at(count_K, positions_K, which)
             return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
