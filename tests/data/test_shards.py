@@ -2,6 +2,7 @@ import itertools
 import os
 from types import SimpleNamespace
 
+import edits
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,7 +77,9 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, make_corpus):
 
 
 def test_an_id_outside_the_vocabulary_reaches_no_model(tmp_path, make_corpus):
-    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10), vocabulary=9), "train")
+    folder = make_corpus(tmp_path / "c", range(10))
+    edits.values("manifest.json", {"tokenizer/vocabulary": 9})(folder)
+    corpus = Corpus.open(folder, "train")
     assert corpus.read(np.array([0]), 8).max() == 8
     for read in (lambda: corpus.read(np.array([0]), 9), lambda: corpus.span(9, 10)):
         with pytest.raises(InputError, match="holds the token id 9, but the tokenizer has 9 piec"):
