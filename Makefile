@@ -155,7 +155,7 @@ docs: $(READY) ## Write the pages anew that are made from the code or from recor
 	$(BIN)/pike methods --format markdown > docs/methods.md.part && mv docs/methods.md.part docs/methods.md
 
 headline: $(READY) ## Write docs/results.md, docs/claims.md and the README's picture from the deciding experiment
-	$(BIN)/python -m pipeline.results.picture $(ASKED) docs
+	$(BIN)/python -m pipeline.results.headline $(ASKED) docs
 	$(BIN)/python -m benchmarks.claims $(ASKED)
 
 lock: $(READY) ## Write requirements-hashed.txt anew, of pyproject.toml and constraints-cpu.txt

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import records
-from pipeline.results.selection import connect_experiment, query
+from pipeline.results.database_reader import connect_experiment, query_rows
 
 PAGE = records.ROOT / "docs" / "claims.md"
 Claim = dict[str, Any]
@@ -96,19 +96,19 @@ def page(database: Path) -> str:
         InputError: there is no database, or it is somebody else's.
     """
     with connect_experiment(database) as connection:
-        (facts,) = query(
+        (facts,) = query_rows(
             connection,
             "select count(*) as runs, min(parameters) as least, max(parameters) as most from runs",
         )
-        claims = query(
+        claims = query_rows(
             connection,
             "select claim, statement, published_value, unit, lower, upper, ours, ours_low, "
             "ours_high, p_holm, seeds, cell, cells, cells_within, verdict, seeds_wanted, "
             "published_verdict, published_recomputed, published_cell "
             "from claims order by position",
         )
-        sizes = query(connection, "select distinct scenario, model, parameters from runs")
-        shares = query(
+        sizes = query_rows(connection, "select distinct scenario, model, parameters from runs")
+        shares = query_rows(
             connection,
             "select value, published_value from table8, "
             "(select published_value from claims where claim = 'overhead') "

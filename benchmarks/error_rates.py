@@ -33,7 +33,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.comparison import detectable, mean_difference, sign_flip
 from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results import claim_tests, speedups, views
+from pipeline.results import claim_tests, speedups, sql_views
 from pipeline.results.measured_results import CheckpointKey, TaskCurve
 from pipeline.runtime import atomic_files, code_fingerprint
 
@@ -175,13 +175,13 @@ class Views:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect()
-        views.create_schema(self.connection)
+        sql_views.create_schema(self.connection)
         self.connection.execute(
             "create table rung_regrets (run text, scenario text, method text, seed integer, "
             "rung integer, rung_label text, regret double, weights text)"
         )
         self.connection.execute(
-            f"create view ranks as {views.view_sql_by_name()['rank_correlations']}"
+            f"create view ranks as {sql_views.view_sql_by_name()['rank_correlations']}"
         )
 
     def shares(self, case: Case, random: np.random.Generator, seeds: int) -> bool:

@@ -17,8 +17,8 @@ from pipeline.runtime import (
     environment,
     manifests,
     programs,
+    settings_messages,
     signal_handler,
-    validate_settings,
 )
 
 
@@ -163,10 +163,11 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up_manifests()
+    for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
+        settings_messages.warm_up_validation(kind, extra="ignore")
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up_validation(
+        settings_messages.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)
         )
 
@@ -318,7 +319,7 @@ def commands() -> list[Command]:
             _positional("FILE", "the registration"),
             _path("--database", "default: where the registration's configuration has it",
                   default=None), _format("text", "json"),
-            by="pipeline.results.registered:compare_registered"),
+            by="pipeline.results.registration_outcomes:compare_registered"),
         _command("look", "watch", "a table of runs: step, loss, pace, weights",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--every", "seconds (default: 2)", type=number_parser(0.01), default=2.0),
@@ -345,7 +346,7 @@ def commands() -> list[Command]:
             _positional("DATABASE", newest, nargs="?"),
             _option("--scenario", "default: all"), _option("--model", "default: all"),
             _format("text", "summary", "json", "yaml", "python", "interleave"),
-            by="pipeline.results.decisions:advise"),
+            by="pipeline.results.advice:advise"),
         _command("look", "why", "show the chain behind an artifact",
             _positional("ARTIFACT", "a table, figure, run, checkpoint, corpus or source", type=str),
             asked,

@@ -41,7 +41,10 @@ HOW = [
     (r"pike-mixing swarms \S+", "not run: GitHub; test_swarms.py has files"),
     (r"(\.venv/bin/)?pike-mixing export interleave-datasets ", "exported"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
-    (r"\.venv/bin/pike registered ", "not run: test_registered.py has a database of all its runs"),
+    (
+        r"\.venv/bin/pike registered ",
+        "not run: test_registration_outcomes.py has a database of all its runs",
+    ),
     (r"\.venv/bin/pike crate ", "not run: test_crate.py reads one with rocrate"),
     (r"\.venv/bin/pike (record|restore) ", "not run: test_archive.py"),
     (r"\.venv/bin/pike domains ", "not run: test_domains.py"),

@@ -15,7 +15,7 @@ from pipeline.data import document_store as store
 from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skipped", "source_files"
 """What a manifest says of validation documents that a source has of its own."""

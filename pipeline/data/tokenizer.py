@@ -27,7 +27,7 @@ from pipeline.data.corpus_settings import (
 )
 from pipeline.data.json_tokenizer import JsonPieces, is_json_tokenizer
 from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",

@@ -43,16 +43,9 @@ class EncodedItem:
 def encode_benchmark(
     benchmark: PreparedTask, tokenizer: Tokenizer, length: int
 ) -> list[EncodedItem]:
-    """Every question of a benchmark in tokens.
+    """Every question of a benchmark in tokens, for a model that reads `length` tokens at once.
 
-    Args:
-        benchmark: Rows and demonstrations.
-        tokenizer: The model's.
-        length: Tokens that the model reads at once. A candidate's last token is not read.
-
-    Raises:
-        InputError: a question does not fit alone, a candidate has no token, or a context ends
-            inside a token; each names the item.
+    A candidate's last token is not read.
     """
     spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.demonstration_texts
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()

@@ -39,17 +39,17 @@ from pipeline.results import (
     experiment,
     figures,
     lineage,
-    provenance,
     report,
+    report_facts,
     result_manifests,
+    sql_views,
     tables,
-    views,
 )
-from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, table_columns
-from pipeline.results.selection import connect_experiment, query
+from pipeline.results.database_reader import connect_experiment, query_rows
+from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
@@ -75,18 +75,18 @@ def write_archive(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
     reads = {
         kind: {
-            path.name.removesuffix(".manifest.json"): _database_read_by(path, kind, results)
+            path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
             for path in sorted((results / f"{kind}s").glob("*.manifest.json"))
         }
         for kind in KINDS
     }
-    shown = _database_read_by(results / "report" / "index.manifest.json", "report", results)
+    shown = _database_name_read_by(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
         with connect_experiment(results / f"{WHOLE}.duckdb") as source, duckdb.connect() as writer:
             for table in RECORDED:
-                columns = ", ".join(table_columns(source, table))
+                columns = ", ".join(stored_columns(source, table))
                 rows = source.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
                 quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
                 writer.from_arrow(rows).create_view("rows_of_table", replace=True)
@@ -137,7 +137,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     if os.path.lexists(inner):
         manifests.refuse_link(inner, archive)
         archive = inner
-    made = _validate_archive(archive)
+    made = _read_valid_manifest(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
     refuse(
@@ -182,7 +182,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _validate_archive(archive: Path) -> dict[str, Any]:
+def _read_valid_manifest(archive: Path) -> dict[str, Any]:
     """What an archive's manifest says, once results can be made of all that it names."""
     made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()
@@ -218,9 +218,9 @@ def _validate_archive(archive: Path) -> dict[str, Any]:
 def _refuse_foreign_records(archive: Path) -> None:
     """Stops at files that are no records of their tables: by columns, types or rows."""
     with duckdb.connect() as connection:
-        views.create_schema(connection)
+        sql_views.create_schema(connection)
         for table in RECORDED:
-            selected = ", ".join(table_columns(connection, table))
+            selected = ", ".join(stored_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"
             with _explain_unreadable_record(place):
                 connection.execute(
@@ -265,7 +265,7 @@ def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[s
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     named = _read_experiment_settings(settings)
     loader = functools.partial(_append_records, archive)
-    taken = result_manifests.take_inputs("database", [archive / atomic_files.MANIFEST])
+    taken = result_manifests.snapshot_inputs("database", [archive / atomic_files.MANIFEST])
     made_from = _archived_lineage(archive, named)
     database.write_database(named, settings, place, made_from, loader, taken)
     for kind, output in outputs:
@@ -283,7 +283,7 @@ def _append_records(
         for table in RECORDS[stage]:
             runs.setdefault(table, []).append(name.partition("/")[2])
     for table, wanted in runs.items():
-        selected = ", ".join(table_columns(connection, table))
+        selected = ", ".join(stored_columns(connection, table))
         connection.execute("create temp table wanted (run text, place integer)")
         insert_rows(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
         of_runs = "join wanted using (run) order by place, file_row_number"
@@ -301,7 +301,7 @@ def _archived_lineage(archive: Path, named: experiment.Experiment) -> lineage.Li
     """What an experiment's records were made from, of all that the archive has, checked."""
     place = archive / "records" / "lineage.parquet"
     with duckdb.connect() as connection, _explain_unreadable_record(place):
-        every = query(
+        every = query_rows(
             connection,
             "select artifact::text as name, path::text as path, sha256::text as sha256, "
             "produced_by::text as produced_by, inputs::text[] as inputs, settings::text as "
@@ -357,7 +357,7 @@ def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> 
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _database_read_by(manifest: Path, stage: str, results: Path) -> str:
+def _database_name_read_by(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
     inputs = manifests.read_manifest(manifest, stage)["inputs"]
@@ -439,7 +439,7 @@ def write_crate(results: Path, *, out: Path) -> str:
 def _crate_run_properties(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
     with connect_experiment(database) as connection:
-        commits = {row["commit"] for row in provenance.code_rows(connection)} - {None}
+        commits = {row["commit"] for row in report_facts.code_rows(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)
     return {"name": "The run", "endTime": ended.isoformat(timespec="seconds"), "description": code}

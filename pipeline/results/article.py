@@ -7,12 +7,10 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import display, report_parts, result_manifests
+from pipeline.results import number_marks, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE
 
-KINDS = {"table": ".csv", "figure": ".svg"}
-"""What the page shows, with the file that is read of each."""
 ROLE = "in the place of "
 """Behind this the label of a block of ours names the paper's block whose place it takes."""
 SAID_IN = {
@@ -30,24 +28,17 @@ SAID_IN = {
 def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     """Writes the page, which needs no other file.
 
-    Args:
-        given: Names of the paper's tables and figures that are shown, in any order.
-        tables: Folder of the tables.
-        figures: Folder of the figures.
-        out: The page to make.
-
-    Raises:
-        InputError: a name is none of the paper's, or a table or figure is missing or is not what
-            its manifest vouches for; the message says what to run.
+    `given` are names of the paper's tables and figures, in any order, whose files in the folders
+    `tables` and `figures` must be what their manifests vouch for.
     """
     if foreign := [name for name in given if name not in OF_PAPER]:
         raise InputError(f"{foreign[0]!r} is no table or figure of the paper: name table1, figure1")
-    folders = {"table": tables, "figure": figures}
     shown = [name for name in OF_PAPER if name in given]
     read = [
-        folders[kind] / f"{name}{KINDS[kind]}" for name in shown if (kind := _output_kind(name))
+        tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
+        for name in shown
     ]
-    taken = result_manifests.take_inputs("article", map(made_from.manifest_beside, read))
+    taken = result_manifests.snapshot_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.load_templates()
@@ -66,10 +57,6 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
     result_manifests.write_result_manifest(out, taken, {"shown": shown}, [out])
 
 
-def _output_kind(name: str) -> str:
-    return name.rstrip("0123456789")
-
-
 def _article_table(path: Path) -> dict[str, Any]:
     """A table, whose blocks stand beside those of the paper whose place they take."""
     result = report_parts.read_table(path)
@@ -77,7 +64,7 @@ def _article_table(path: Path) -> dict[str, Any]:
     for block in result["blocks"]:
         # Nothing on this page leads to another.
         block["lines"] = [{**line, "made": ""} for line in block["lines"]]
-        if block["label"].startswith(display.PRINTED):
+        if block["label"].startswith(number_marks.PRINTED):
             printed.append(block)
         else:
             groups.append(

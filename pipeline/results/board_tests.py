@@ -13,7 +13,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import duckdb
 
@@ -21,8 +21,8 @@ from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quan
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.sign_flip import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
+from pipeline.results.database_reader import Row, query_rows
 from pipeline.results.record_loader import insert_rows
-from pipeline.results.selection import Row, query
 
 FAMILY = ("board", "model", "against")
 """Columns of whose methods one correction is made."""
@@ -61,36 +61,26 @@ def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:
     The methods of one board and model against one other method are a family of Holm's procedure.
     """
     ordered = "from scenario_differences order by board, model, against, method, scenario"
-    for family, of_family in itertools.groupby(query(connection, ordered), itemgetter(*FAMILY)):
+    for family, of_family in itertools.groupby(
+        query_rows(connection, ordered), itemgetter(*FAMILY)
+    ):
+        board, model, against = family
         by_method = [[*rows] for _, rows in itertools.groupby(of_family, itemgetter("method"))]
         means = [mean_over_scenarios([row["difference"] for row in rows]) for rows in by_method]
         corrected = holm_adjusted([mean.p for mean in means])
-        rows = map(_board_row, itertools.repeat(family), by_method, means, corrected)
-        insert_rows(connection, "boards", rows)
-
-
-def _board_row(
-    family: tuple[str, str, str], rows: Sequence[Row], mean: MeanOverScenarios, p_holm: float | None
-) -> list[Any]:
-    board, model, against = family
-    worst = max(rows, key=itemgetter("difference"))
-    least = min(row["seeds"] for row in rows)
-    return [
-        board, model, rows[0]["method"], against, *mean, p_holm, least,
-        worst["difference"], worst["scenario"],
-    ]  # fmt: skip
+        boards = []
+        for rows, mean, p_holm in zip(by_method, means, corrected, strict=True):
+            worst = max(rows, key=itemgetter("difference"))
+            least = min(row["seeds"] for row in rows)
+            ends = p_holm, least, worst["difference"], worst["scenario"]
+            boards.append([board, model, rows[0]["method"], against, *mean, *ends])
+        insert_rows(connection, "boards", boards)
 
 
 def judge_hypotheses(
     hypotheses: Mapping[str, Hypothesis], level: float, differences: Sequence[Row]
 ) -> list[Row]:
-    """Each hypothesis with its outcome.
-
-    Args:
-        hypotheses: By name.
-        level: That of all together.
-        differences: Rows of the view `scenario_differences`.
-    """
+    """Each hypothesis with its outcome in `scenario_differences`, at one level of all together."""
     by_pair: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for row in differences:
         by_pair[row["board"], row["method"], row["against"]].append(row["difference"])

@@ -1,15 +1,60 @@
-"""From a view's rows to the panels of a figure: one function per kind."""
+"""Panels of lines, and how the rows of a view become those of a figure: a function per kind."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from pipeline.results.display import Panel, Series, is_finite
-from pipeline.results.selection import Row
+from pipeline.results.database_reader import Row
+from pipeline.results.number_marks import is_finite
 
 STEP = "step"
 ALL = 0.9
 """From this weight on one domain has, for the eye, all."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line."""
+
+    key: str
+    """The entry of the legend that it belongs to: a method, a domain or a pair of domains."""
+    position: int
+    """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
+    x: Sequence[float]
+    y: Sequence[float | None]
+    low: Sequence[float | None] | None = None
+    """With `high` a band, such as the 95% interval; None leaves a gap."""
+    high: Sequence[float | None] | None = None
+    points: bool = False
+    """Whether it is drawn as dots, not as a line."""
+    sign: str = ""
+    """Stands at the line's end: why its numbers are doubtful."""
+    palette: Sequence[str] = ()
+    """Colours to choose from by `position`, where they are not the figure's."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    scenario: str
+    model: str
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    references: Sequence[tuple[str, float]] = ()
+    """Labels and heights of dashed horizontal lines."""
+    scale: str = "linear"
+    """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
+    y_limits: tuple[float, float] | None = None
+    method: str = ""
+    """The method that the panel is of, if it is of one; its label is the title."""
+
+    @property
+    def scenario_and_model(self) -> tuple[str, str]:
+        """Scenario and model."""
+        return self.scenario, self.model
 
 
 def loss_panels(rows: list[Row], baseline: str) -> list[Panel]:

@@ -23,14 +23,14 @@ from pipeline.results import (
     loss_tests,
     result_manifests,
     speedups,
-    views,
+    sql_views,
 )
+from pipeline.results.database_reader import write_ahead_log
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import RECORDS, insert_rows, load_records
-from pipeline.results.selection import write_ahead_log
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -42,7 +42,7 @@ def build_database(settings: Path, out: Path) -> None:
     """Builds the database of an experiment's settings from the folders of its runs."""
     experiment = read_experiment(settings)
     places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
-    taken = result_manifests.take_inputs("database", places)
+    taken = result_manifests.snapshot_inputs("database", places)
     result = lineage.read_lineage(experiment)
     loader = functools.partial(load_records, result.manifests)
     write_database(experiment, settings, out, result, loader, taken)
@@ -73,7 +73,7 @@ def write_database(
         first = str(error).splitlines()[0]
         errors.refuse_shortage(error)
         raise InputError(
-            f"{out} cannot be written ({first}): {errors.write_error_remedy(error)}"
+            f"{out} cannot be written ({first}): {errors.remedy_for_write_error(error)}"
         ) from error
     settings_of_it = records.database_settings(experiment.plain_values())
     result_manifests.write_result_manifest(out, taken, settings_of_it, [out])
@@ -86,7 +86,7 @@ def _fill_tables(
     loader: Loader,
 ) -> None:
     """Fills the base tables of an empty database, and adds the views."""
-    views.create_schema(connection)
+    sql_views.create_schema(connection)
     connection.execute("begin")
     _insert_names(connection, experiment)
     _insert_corpora(connection, result)
@@ -98,8 +98,10 @@ def _fill_tables(
         [one for one in records.database_manifests(experiment.plain_values()) if one[1] in RECORDS],
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
-    wanted = [] if experiment.views is None else [*experiment.views, *views.READ_BY_ALL]
-    derived = views.create_views(connection, *map(views.view_of, wanted))
+    wanted = [] if experiment.views is None else [*experiment.views, *sql_views.READ_BY_ALL]
+    wanted = [*map(sql_views.view_of, wanted)]
+    sql_views.create_views(connection, *wanted)
+    read = sql_views.tables_read_by_views(*wanted)
     measured = MeasuredResults(connection)
     fills: dict[str, Callable[[], None]] = {
         "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
@@ -109,8 +111,8 @@ def _fill_tables(
         "boards": lambda: board_tests.fill_boards(connection),
     }
     for table, fill in fills.items():
-        if table in derived or (table == "claim_tests" and "pairs" in derived):
-            with views.explain_failure(*views.READ_TO_FILL[table]):
+        if table in read or (table == "claim_tests" and "pairs" in read):
+            with sql_views.explain_failure(*sql_views.READ_TO_FILL[table]):
                 fill()
     connection.execute("commit")
 
@@ -188,7 +190,7 @@ def _facts_of_planned(
         "settings": atomic_files.canonical_json(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": Model(**values["model"]).parameters(vocabulary),
+        "parameters": Model(**values["model"]).parameter_count(vocabulary),
     }
 
 

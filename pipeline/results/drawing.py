@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -19,8 +19,9 @@ from matplotlib.gridspec import GridSpec
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from pipeline.results import views
-from pipeline.results.display import Panel, Series, is_finite
+from pipeline.results import sql_views
+from pipeline.results.curves import Panel, Series
+from pipeline.results.number_marks import is_finite
 from pipeline.runtime import atomic_files
 
 # At least 3 : 1 against white and #16181d. Each of the paper's main methods has one; those that
@@ -74,15 +75,20 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def line_style(position: int, palette: Sequence[str] = PALETTE) -> tuple[str, Any]:
-    """Colour and dashes of a key by its place; after each round of colours other dashes."""
+class LineStyle(NamedTuple):
+    colour: str
+    dashes: Any
+
+
+def line_style(position: int, palette: Sequence[str] = PALETTE) -> LineStyle:
+    """The style of a key by its place; after each round of colours other dashes."""
     if position < 0:
-        return INK, DASHES[0]
+        return LineStyle(INK, DASHES[0])
     turn, colour = divmod(position, len(palette))
-    return palette[colour], DASHES[turn % len(DASHES)]
+    return LineStyle(palette[colour], DASHES[turn % len(DASHES)])
 
 
-def hidden_lines(panel: Panel) -> list[tuple[str, ...]]:
+def overlapping_line_keys(panel: Panel) -> list[tuple[str, ...]]:
     """Keys of lines that lie on each other, in groups."""
     height = np.log10 if panel.scale == "log" else np.array
     with np.errstate(all="ignore"):
@@ -109,7 +115,7 @@ def hidden_lines(panel: Panel) -> list[tuple[str, ...]]:
 
 def _overlap_notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
     """Sentences on lines that lie on each other, and on points beside lines."""
-    groups = [keys for panel in panels for keys in hidden_lines(panel)]
+    groups = [keys for panel in panels for keys in overlapping_line_keys(panel)]
     most = max(map(len, groups), default=0)
     told = [" under ".join(labelled[key] for key in keys) for keys in groups if len(keys) == 2]
     told += [f"up to {most} lines on each other"] if most > 2 else []
@@ -136,14 +142,8 @@ def draw_figure(
 ) -> dict[str, Any]:
     """Draws the panels row by row and writes `out` with the suffixes .svg and .png.
 
-    Args:
-        name: The figure's name, from which the SVG's ids are drawn.
-        panels: Without any, the picture says so.
-        columns: Panels in a row.
-        out: A path of the figure, with any suffix.
-        palette: Colours of the keys.
-        labels: What the legend calls keys that are no names for people.
-        note: What stands below the panels.
+    Ids in the SVG are drawn from the name; `labels` are what the legend calls keys that are no
+    names for people; the note stands below the panels.
 
     Returns:
         The legend, the numbers of each panel, and the note as it was drawn.
@@ -171,7 +171,7 @@ def draw_figure(
         ]
         figure.legend(handles=handles, loc="upper left", ncols=across)
         if not panels:
-            figure.text(0.5, 0.5, textwrap.fill(views.EMPTY, 40), ha="center", va="center")
+            figure.text(0.5, 0.5, textwrap.fill(sql_views.EMPTY, 40), ha="center", va="center")
         figure.text(
             RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
         )
@@ -257,16 +257,16 @@ def _draw_panel(axes: Axes, panel: Panel, palette: Sequence[str]) -> None:
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
     _draw_reference_lines(axes, panel)
-    below = {key for keys in hidden_lines(panel) for key in keys[:-1]}
+    below = {key for keys in overlapping_line_keys(panel) for key in keys[:-1]}
     long = [x for series in panel.series if len(series.x) > 1 for x in series.x]
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
     singles = [series.key for series in panel.series if len(series.x) == 1]
     for series in panel.series:
-        how = line_style(series.position, series.palette or palette)
+        style = line_style(series.position, series.palette or palette)
         # Methods without a curve stand side by side: where it ends, they would hide each other.
         moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
         shown = replace(series, x=[x + moved for x in series.x])
-        _draw_series(axes, shown, how, wide=series.key in below)
+        _draw_series(axes, shown, style, wide=series.key in below)
     if panel.y_limits is not None:
         axes.set_ylim(*panel.y_limits)
     elif panel.references:
@@ -301,9 +301,9 @@ def _draw_reference_lines(axes: Axes, panel: Panel) -> None:
         )
 
 
-def _draw_series(axes: Axes, series: Series, how: tuple[str, Any], *, wide: bool = False) -> None:
+def _draw_series(axes: Axes, series: Series, style: LineStyle, *, wide: bool = False) -> None:
     """One line, with its sign and its band; a `wide` one is seen under another that lies on it."""
-    colour, dashes = how[0], "" if series.points else how[1]
+    colour, dashes = style.colour, "" if series.points else style.dashes
     x, y = list(series.x), np.array(series.y, float)  # None is a gap.
     axes.plot(
         x, y, color=colour, linestyle="-" if wide else dashes,

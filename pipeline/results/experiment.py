@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import views
+from pipeline.results import sql_views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 
@@ -87,11 +87,11 @@ class Experiment:
             for part in name.split("/")
             if (problem := IS_SLUG.problem(part))
         ]  # fmt: skip
-        known = views.view_sql_by_name()
+        known = sql_views.view_sql_by_name()
         result += [
             unknown_name_message(name, known, "views")
             for name in self.views or ()
-            if views.view_of(name) not in known
+            if sql_views.view_of(name) not in known
         ]
         for name, run in self.runs.items():
             *parts, seed = (run.settings.get(key) for key in RUN_NAMES[:4])

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import duckdb
 
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import curves, display, drawing, labels, result_manifests, selection, views
-from pipeline.results.display import Panel, Series
-from pipeline.results.selection import Row, connect_experiment, select_rows
+from pipeline.results import curves, drawing, labels, number_marks, result_manifests, sql_views
+from pipeline.results.curves import Panel, Series
+from pipeline.results.database_reader import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,35 +35,26 @@ class FigureSettings:
 
 
 def write_figure(settings: Path, database: Path, out: Path) -> None:
-    """Writes one figure as .svg and .png, and the numbers behind it as .json.
-
-    Args:
-        settings: JSON of `FigureSettings`.
-        database: The experiment's database.
-        out: Any of the three files; the others are written beside it.
-
-    Raises:
-        InputError: wrong settings, or no database.
-    """
+    """Writes one figure, by the JSON of its settings, as .svg and .png, its numbers as .json."""
     values = atomic_files.read_json(settings)
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
-    view = views.view_of(f"figure_{figure.kind or figure.name}")
+    view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.sibling_paths(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = result_manifests.take_inputs(
+    taken = result_manifests.snapshot_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
     with connect_experiment(database) as connection:
         result = select_rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts, named = (
-            display.read_doubts(connection, str(settings)),
+            number_marks.read_doubts(connection, str(settings)),
             labels.method_labels(connection),
         )
         note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
-    signs = {place: display.signs_of_marks(marked) for place, marked in doubts.items()}
+    signs = {place: number_marks.signs_of_marks(marked) for place, marked in doubts.items()}
     for row in result:
         row["sign"] = signs.get((row.get("scenario"), row.get("model"), row.get("method")), "")
     # A line of a method ends with its sign; a panel of one has it in its title.
@@ -84,10 +75,10 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         figure.name, panels, kind.columns, out, palette=palette, labels=named, note=note
     )
     signed = {
-        mark for mark, sign in display.SIGNS.items() if any(sign in r["sign"] for r in result)
+        mark for mark, sign in number_marks.SIGNS.items() if any(sign in r["sign"] for r in result)
     }
-    empty = [] if panels else [views.EMPTY]
-    caption = " ".join([views.caption(view), *empty, *display.notes_of_marks(signed)])
+    empty = [] if panels else [sql_views.EMPTY]
+    caption = " ".join([sql_views.caption(view), *empty, *number_marks.notes_of_marks(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
@@ -99,26 +90,17 @@ def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequenc
     """Of each scenario and model that is drawn its size, and the least and most seeds of a line."""
     if not result or "seeds" not in result[0]:
         return ""
-    sizes = {
-        (row["scenario"], row["model"]): row["parameters"]
-        for row in selection.query(connection, "select scenario, model, parameters from runs")
-    }
-    seeds: dict[tuple[str, str, int], list[int]] = {}
+    seeds: dict[tuple[str, str], list[int]] = {}
     for row in result:
-        place = row["scenario"], row["model"]
-        seeds.setdefault((*place, sizes[place]), []).append(row["seeds"])
-    return (
-        "; ".join(
-            f"{scenario} / {model}: {parameters:,} parameters, "
-            + (
-                f"{min(n)} to {max(n)} seeds"
-                if min(n) < max(n)
-                else output_formats.count_of(n[0], "seed")
-            )
-            for (scenario, model, parameters), n in seeds.items()
-        )
-        + "."
-    )
+        seeds.setdefault((row["scenario"], row["model"]), []).append(row["seeds"])
+    parts = []
+    for place, numbers in seeds.items():
+        sql = "select parameters from runs where scenario = ? and model = ? limit 1"
+        ((size,),) = connection.execute(sql, place).fetchall()
+        least = f"{min(numbers)} to " if min(numbers) < max(numbers) else ""
+        number = least + output_formats.count_of(max(numbers), "seed")
+        parts.append(f"{' / '.join(place)}: {size:,} parameters, {number}")
+    return f"{'; '.join(parts)}."
 
 
 def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:

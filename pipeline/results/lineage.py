@@ -8,7 +8,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning import records
-from pipeline.results import record_loader, views
+from pipeline.results import record_loader, sql_views
 from pipeline.results.experiment import Experiment
 from pipeline.runtime import atomic_files, manifests
 
@@ -105,10 +105,12 @@ def read_lineage(experiment: Experiment) -> Lineage:
         ("table", "md", experiment.tables),
         ("figure", "svg", experiment.figures),
     ):
-        named = [view.partition("_") for view in views.view_sql_by_name()]
+        named = [view.partition("_") for view in sql_views.view_sql_by_name()]
         every = {name: {"name": name} for first, _, name in named if first == kind and name}
         for name, settings in (given or every).items():
-            stood_on = _artifacts_read_by(experiment, views.view_of(f"{kind}_{name}"), settings)
+            stood_on = _artifact_names_read_by(
+                experiment, sql_views.view_of(f"{kind}_{name}"), settings
+            )
             present = tuple(n for n in stood_on if n in lineage.artifacts)
             made = Artifact(
                 f"{kind}/{name}", f"{kind}s/{name}.{suffix}", None, kind, present, settings
@@ -117,14 +119,14 @@ def read_lineage(experiment: Experiment) -> Lineage:
     return lineage
 
 
-def _artifacts_read_by(
+def _artifact_names_read_by(
     experiment: Experiment, view: str, settings: Mapping[str, Any]
 ) -> Iterator[str]:
     """The theory, and the runs, evaluations and probes of the selected runs, that an output reads.
 
     Tables and figures are made after the database, so what they stand on follows from their view.
     """
-    read, selection = views.base_tables(view), settings.get("selection", {})
+    read, selection = sql_views.base_tables(view), settings.get("selection", {})
     stages = {
         "evaluation": record_loader.OF_EVALUATION,
         "probe": ("similarities",),
@@ -145,7 +147,7 @@ def _read_manifests(experiment: Experiment) -> Iterator[_FoundManifest]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
     for name, stage, place in records.database_manifests(experiment.plain_values()):
-        of, remake = name.partition("/")[2], record_loader.stage_command(stage, name)
+        of, remake = name.partition("/")[2], record_loader.stage_remedy(stage, name)
         path = Path(place)
         if not path.is_file():
             raise InputError(f"{path} does not exist: {remake}")

@@ -13,18 +13,18 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import views
-from pipeline.results.selection import (
+from pipeline.results import sql_views
+from pipeline.results.database_reader import (
     connect,
     find_database,
     is_of_some_runs,
     log_database_used,
     newest_results_folder,
     open_current_version,
-    other_version,
-    whole_database,
+    other_version_error,
+    query_rows,
+    whole_database_hint,
 )
-from pipeline.results.selection import query as rows_of
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -62,15 +62,14 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
                 log.warning("all columns: `%s`, or --format csv", again)
                 sql = narrow
             statement = _single_statement(connection, sql)
-            if _asks_for_stale(connection, sql):
-                _add_stale_view(connection, database)
+            _add_stale_table(connection, sql, database)
             if format == "parquet":
                 return _parquet_bytes(connection, statement)
             answer = connection.execute(statement)
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
     except (duckdb.Error, UnicodeEncodeError) as error:
-        raise _explain_failure(error, database) from None
+        raise _query_error(error, database) from None
     if format == "csv":
         return output_formats.as_csv(columns, rows)
     if format == "json":
@@ -101,9 +100,9 @@ def show_claims(database: Path | None, format: str = "text", claim: str | None =
         if is_of_some_runs(database):
             log.warning(
                 "claims about other runs than those are `not run` here: for all claims, ask %s",
-                whole_database(database),
+                whole_database_hint(database),
             )
-        every = rows_of(connection, "from claims order by position")
+        every = query_rows(connection, "from claims order by position")
     if claim is not None:
         names = [one["claim"] for one in every]
         if claim not in names:
@@ -122,9 +121,7 @@ def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis_text(one)})"
         p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
         yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{p}{ours}"
-        yield from textwrap.wrap(
-            one["statement"], 96, initial_indent="    ", subsequent_indent="    "
-        )
+        yield from _indented_lines(one["statement"])
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
@@ -162,30 +159,32 @@ def show_tables(results: Path | None, format: str = "text") -> str:
         InputError: there is none.
     """
     results = results or newest_results_folder()
+
+    def natural_order(path: Path) -> tuple[str, int]:
+        """table2 stands before table10."""
+        word = path.stem.rstrip("0123456789")
+        return word, int(path.stem.removeprefix(word) or 0)
+
     every = [
-        {"name": path.stem, "file": str(path), "about": views.caption(views.view_of(view))}
+        {"name": path.stem, "file": str(path), "about": sql_views.caption(sql_views.view_of(view))}
         for kind, suffix in (("table", "md"), ("figure", "svg"))
-        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=_natural_sort_key)
-        if views.view_of(view := f"{kind}_{path.stem}") in views.view_sql_by_name()
+        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=natural_order)
+        if sql_views.view_of(view := f"{kind}_{path.stem}") in sql_views.view_sql_by_name()
     ]
     if not every:
         raise InputError(
             f"{results} has no tables or figures: `make run` makes them, `make restore` ours"
         )
-    return output_formats.render(format, every, lambda: "\n".join(_table_lines(every)))
+    lines = []
+    for one in every:
+        lines.append(output_formats.colour_text(one["file"], "bold"))
+        lines += _indented_lines(one["about"])
+    lines.append(f"A table is also a view: `{program_command('pike')} query 'from table2'`")
+    return output_formats.render(format, every, lambda: "\n".join(lines))
 
 
-def _table_lines(tables: list[dict[str, Any]]) -> Iterator[str]:
-    for one in tables:
-        yield output_formats.colour_text(one["file"], "bold")
-        yield from textwrap.wrap(one["about"], 96, initial_indent="    ", subsequent_indent="    ")
-    yield f"A table is also a view: `{program_command('pike')} query 'from table2'`"
-
-
-def _natural_sort_key(path: Path) -> tuple[str, int]:
-    """table2 stands before table10."""
-    word, number = re.fullmatch(r"(.*?)(\d*)", path.stem).groups()  # type: ignore[union-attr]
-    return word, int(number or 0)
+def _indented_lines(text: str) -> list[str]:
+    return textwrap.wrap(text, 96, initial_indent="    ", subsequent_indent="    ")
 
 
 def _single_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb.Statement:
@@ -201,14 +200,6 @@ def _single_statement(connection: duckdb.DuckDBPyConnection, sql: str) -> duckdb
     return statements[0]
 
 
-def _asks_for_stale(connection: duckdb.DuckDBPyConnection, sql: str) -> bool:
-    """Whether a statement names the table `stale`, which is made for it alone."""
-    try:
-        return "stale" in map(str.lower, connection.get_table_names(sql))
-    except duckdb.Error:  # Of a pivot, and of a join `using` a column, it names none.
-        return re.search(r"\bstale\b", sql, re.IGNORECASE) is not None
-
-
 def _refuse_duplicate_columns(columns: list[str]) -> None:
     """Objects have each name once: the values of the other columns would be lost."""
     twice = [name for name, count in Counter(columns).items() if count > 1]
@@ -219,10 +210,10 @@ def _refuse_duplicate_columns(columns: list[str]) -> None:
         )
 
 
-def _explain_failure(error: Exception, database: Path | None = None) -> InputError:
+def _query_error(error: Exception, database: Path | None = None) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
-    if database and lacking and lacking[1].lower() in views.view_sql_by_name():
-        return other_version(database, lacking[1].lower())
+    if database and lacking and lacking[1].lower() in sql_views.view_sql_by_name():
+        return other_version_error(database, lacking[1].lower())
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
@@ -230,11 +221,14 @@ def _explain_failure(error: Exception, database: Path | None = None) -> InputErr
     return InputError(f"the query cannot be answered ({hint}):\n{text}")
 
 
-def _add_stale_view(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
-    """Adds the view `stale`: finished work that the configuration would make otherwise today.
-
-    Where the configuration is not at hand, nothing can be said.
-    """
+def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: Path) -> None:
+    """Adds, for a statement that names it, the table `stale`: work that is out of date."""
+    try:
+        asked = "stale" in map(str.lower, connection.get_table_names(sql))
+    except duckdb.Error:  # Of a pivot, and of a join `using` a column, it names none.
+        asked = re.search(r"\bstale\b", sql, re.IGNORECASE) is not None
+    if not asked:
+        return
     # Most questions need no plan, whose modules take longer to import than DuckDB to answer.
     from pipeline.planning import outdated
 
@@ -262,5 +256,5 @@ def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Stat
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _explain_failure(error) from None
+        raise _query_error(error) from None
     return out.getvalue()

@@ -74,12 +74,12 @@ def load_records(
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
-            remedy = f"{stage_command(stage, name)} again"
+            remedy = f"{stage_remedy(stage, name)} again"
             for table, path in _list_records(Path(place), contents[Path(place)], stage, remedy):
                 files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
-        names = table_columns(connection, table)
+        names = stored_columns(connection, table)
         try:
             _append_records(connection, table, names, of_table)
         except duckdb.Error:
@@ -87,7 +87,7 @@ def load_records(
             raise
 
 
-def stage_command(stage: str, name: str) -> str:
+def stage_remedy(stage: str, name: str) -> str:
     """What makes an artifact: run `pike pretrain` for RUN."""
     of = name.partition("/")[2]
     if stage == "fetch":
@@ -95,7 +95,7 @@ def stage_command(stage: str, name: str) -> str:
     return f"run `pike {stage}`" + (f" for {of}" if of else "")
 
 
-def table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+def stored_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """The columns of a base table that are not made from others."""
     result = connection.execute(
         "select column_name from information_schema.columns where table_name = ? "

@@ -16,20 +16,26 @@ from pipeline.planning import outdated, records
 from pipeline.planning.configuration import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
+    advice,
     board_tests,
-    decisions,
-    display,
     experiment,
+    headline,
     labels,
-    picture,
-    provenance,
+    number_marks,
+    report_facts,
     report_parts,
     result_manifests,
 )
-from pipeline.results.provenance import REPORT
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results.database_reader import (
+    DATABASE,
+    Row,
+    is_of_some_runs,
+    open_current_version,
+    query_rows,
+)
+from pipeline.results.report_facts import REPORT
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 FRONT = ("losses",)
 """Figures that the first page shows."""
@@ -42,18 +48,10 @@ CHECKS = ("claims", "audit", "theory")
 def write_report(
     settings: Path, database: Path, tables: Path, figures: Path, index_page: Path
 ) -> None:
-    """Writes the pages, `index_page` last.
+    """Writes the pages, `index_page`, index.html, last and the others beside it.
 
-    Args:
-        settings: The experiment's settings, those of the database.
-        database: The experiment's database.
-        tables: Folder of the tables.
-        figures: Folder of the figures.
-        index_page: The first page, index.html; the others are written beside it.
-
-    Raises:
-        InputError: a table or figure of the experiment is missing, or is not what its manifest
-            vouches for; the message says what to run.
+    `settings` are the experiment's, as of the database; `tables` and `figures` are folders, whose
+    files must be what their manifests vouch for.
     """
     # The places are looked at first.
     inputs = [settings, database, tables, figures]
@@ -75,11 +73,11 @@ def write_report(
             result_manifests.manifest_or_file(database, "database"),
             *map(made_from.manifest_beside, read),
         ]
-        taken = result_manifests.take_inputs("report", stood_on)
+        taken = result_manifests.snapshot_inputs("report", stood_on)
         texts = _page_texts(named, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.fill_config_defaults(named.config), "rules": named.rules}
+    under = {"config": records.fill_rule_and_finder_defaults(named.config), "rules": named.rules}
     result_manifests.write_result_manifest(index_page, taken, under, places.values())
 
 
@@ -88,15 +86,14 @@ def _page_texts(
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
         content = _page_content(connection, named, read) | {"files": files}
-        content["database"] = shlex.quote(str(_database_of_all_runs(database)))
-        compared = outdated.compare_results(*database.absolute().parents[:2])
-    # The report itself is being made.
-    every = (
-        (one for one in compared.own_differences() if one.artifact != "report")
-        if compared
-        else None
-    )
-    content["stale"] = None if every is None else [one._asdict() for one in every]
+    # Commands ask the database of all runs, beside one of some.
+    asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
+    content["database"] = shlex.quote(str(asked))
+    content["stale"] = None
+    if compared := outdated.compare_results(*database.absolute().parents[:2]):
+        # The report itself is being made.
+        every = (one for one in compared.own_differences() if one.artifact != "report")
+        content["stale"] = [one._asdict() for one in every]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
@@ -104,12 +101,6 @@ def _page_texts(
         page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
         for page in PAGES
     }
-
-
-def _database_of_all_runs(database: Path) -> Path:
-    """The database of all runs, which commands ask, beside one of some runs."""
-    inside = database.parent.name == "databases"
-    return database.parent.with_name("pike.duckdb") if inside else database
 
 
 def _page_content(
@@ -122,21 +113,29 @@ def _page_content(
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    doubts, places = display.read_doubts(connection, "report"), decisions.read_decisions(connection)
+    doubts, places = (
+        number_marks.read_doubts(connection, "report"),
+        advice.read_decisions(connection),
+    )
     scenarios = [
         _scenario_content(connection, named, scenario, doubts, tabled)
         for scenario in named.scenarios()
     ]
     for place in places:
-        place["snippets"] = decisions.copyable_snippets(place)
+        place["snippets"] = advice.copyable_snippets(place)
+    predictions = []
+    if values := named.section("predictions"):
+        expected = validate(Predictions, values, "predictions")
+        differences = query_rows(connection, "from scenario_differences")
+        predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
     return _experiment_facts(connection, named) | {
         "places": places,
-        "picture": picture.picture_blocks(places, doubts),
+        "picture": headline.picture_blocks(places, doubts),
         "scenarios": scenarios,
         "front": [figure for figure in drawn if figure["name"] in FRONT],
         "figures": [figure for figure in drawn if figure["name"] not in FRONT],
         "paper": {"tables": of_paper, "figures": drawn_of_paper},
-        "predictions": _prediction_rows(connection, named),
+        "predictions": predictions,
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
         "general": [
@@ -145,22 +144,11 @@ def _page_content(
     }
 
 
-def _prediction_rows(
-    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
-) -> list[Row]:
-    """What a registration expected, beside its outcome."""
-    if not (values := named.section("predictions")):
-        return []
-    asked = validate(Predictions, values, "predictions")
-    differences = query(connection, "from scenario_differences")
-    return board_tests.judge_hypotheses(asked.hypotheses, asked.level, differences)
-
-
 def _experiment_facts(
     connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
 ) -> dict[str, Any]:
     """What the database says of the experiment as a whole."""
-    (overview,) = query(
+    (overview,) = query_rows(
         connection,
         "select count(*) as runs, count(distinct method) as methods, "
         "count(distinct seed) as seeds, count(distinct scenario) as scenarios, "
@@ -172,15 +160,15 @@ def _experiment_facts(
         "baseline": named.baseline,
         "labels": labels.method_labels(connection),
         "overview": overview,
-        "methods": provenance.method_rows(connection, named.rules),
+        "methods": report_facts.method_rows(connection, named.rules),
         "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
-        "deviations": provenance.deviation_rows(),
-        "claims": provenance.claim_rows(connection),
-        "origins": provenance.origin_rows(connection),
-        "sources": provenance.source_rows(connection),
-        "code": provenance.code_rows(connection),
-        "versions": provenance.version_texts(connection),
-        "alarms": provenance.alarm_rows(connection),
+        "deviations": report_facts.deviation_rows(),
+        "claims": report_facts.claim_rows(connection),
+        "origins": report_facts.origin_rows(connection),
+        "sources": report_facts.source_rows(connection),
+        "code": report_facts.code_rows(connection),
+        "versions": report_facts.version_texts(connection),
+        "alarms": report_facts.alarm_rows(connection),
     }
 
 
@@ -193,22 +181,22 @@ def _scenario_content(
     connection: duckdb.DuckDBPyConnection,
     named: experiment.Experiment,
     scenario: str,
-    doubts: display.Doubts,
+    doubts: number_marks.Doubts,
     tabled: list[dict[str, Any]],
 ) -> dict[str, Any]:
     def own(sql: str) -> list[Row]:
-        return [r for r in query(connection, sql) if r["scenario"] == scenario]
+        return [r for r in query_rows(connection, sql) if r["scenario"] == scenario]
 
     models = own("select scenario, model, any_value(parameters) as parameters from runs "
                  "group by all order by all")  # fmt: skip
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
         model, size = row["model"], f"{labels.format_amount(row['parameters'])} parameters"
-        blocks = provenance.accuracy_blocks(connection, scenario, model)
+        blocks = report_facts.accuracy_blocks(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
-        signs = {method: display.signs_of_marks(found) for method, found in marked.items()}
-        notes = display.notes_with_counts(
+        signs = {method: number_marks.signs_of_marks(found) for method, found in marked.items()}
+        notes = number_marks.notes_with_counts(
             {labelled[method]: found for method, found in marked.items()}
         )
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}

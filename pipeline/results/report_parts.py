@@ -9,14 +9,14 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
-from pipeline.results import display, labels, provenance, result_manifests, views
+from pipeline.results import labels, number_marks, report_facts, result_manifests, sql_views
 from pipeline.runtime import atomic_files, output_formats
 
 
 def load_templates() -> jinja2.Environment:
     """The templates of pages, with their filters and `style`."""
     result = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(provenance.REPORT),
+        loader=jinja2.FileSystemLoader(report_facts.REPORT),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -32,7 +32,9 @@ def load_templates() -> jinja2.Environment:
         "amount": labels.format_amount,
         "noted": table_notes,
     }
-    result.globals["style"] = Markup((provenance.REPORT / "style.css").read_text(encoding="utf-8"))
+    result.globals["style"] = Markup(
+        (report_facts.REPORT / "style.css").read_text(encoding="utf-8")
+    )
     return result
 
 
@@ -55,18 +57,14 @@ def split_own_and_paper(
 
 
 def read_table(path: Path) -> dict[str, Any]:
-    """A table's .csv file as the pages show it.
-
-    Raises:
-        InputError: its manifest does not vouch for it.
-    """
+    """A table's .csv file, for which its manifest must vouch, as the pages show it."""
     result_manifests.refuse_altered(path, "table")
     cells = pd.read_csv(path, dtype=str, keep_default_na=False)
-    view = views.view_of(f"table_{path.stem}")
+    view = sql_views.view_of(f"table_{path.stem}")
     return {
         "name": path.stem,
         "view": view,
-        "caption": views.caption(view),
+        "caption": sql_views.caption(view),
         "blocks": [_section_block(part) for _, part in cells.groupby("section", sort=False)],
     }
 
@@ -78,9 +76,11 @@ def table_notes(blocks: list[dict[str, Any]]) -> list[str]:
         for block in blocks
         for line in block["lines"]
         for cell, _ in line["cells"]
-        for mark in display.explained_marks(block["label"], [m for m in display.NOTES if cell[m]])
+        for mark in number_marks.marks_to_explain(
+            block["label"], [m for m in number_marks.NOTES if cell[m]]
+        )
     }
-    return display.notes_of_marks(marks)
+    return number_marks.notes_of_marks(marks)
 
 
 def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
@@ -98,41 +98,35 @@ def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
             {
                 "label": label,
                 "kind": kind,
-                "made": provenance.origin_anchor(place) if place else "",
+                "made": report_facts.origin_anchor(place) if place else "",
                 "cells": line["shown"].to_list(),
             }
         )
+    headers = []
+    for header, alone in words.items():
+        unit = re.fullmatch(r"(.*) \((.*)\)", header)
+        headers.append((*(unit.groups() if unit else (header, "")), alone))
     return {
         "label": section.removeprefix(f"{scenario} / "),
         "scenario": scenario,
-        "headers": [(*_split_header_unit(header), alone) for header, alone in words.items()],
+        "headers": headers,
         "lines": lines,
     }
 
 
-def _split_header_unit(text: str) -> tuple[str, str]:
-    """A column's name and its unit."""
-    match = re.fullmatch(r"(.*) \((.*)\)", text)
-    return (match[1], match[2]) if match else (text, "")
-
-
 def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
-    result = [mark for mark in display.NOTES if row[mark] == "1"]
+    result = [mark for mark in number_marks.NOTES if row[mark] == "1"]
     return {
         "value": value,
         "error": error,
-        "signs": display.signs_of_marks(result) if value else "",
-        **{mark: mark in result for mark in display.NOTES},
+        "signs": number_marks.signs_of_marks(result) if value else "",
+        **{mark: mark in result for mark in number_marks.NOTES},
     }
 
 
 def read_figure(path: Path) -> dict[str, Any]:
-    """A figure's facts and its `picture`, the SVG in the base64 of a page's `<img>`.
-
-    Raises:
-        InputError: its manifest does not vouch for it.
-    """
+    """A figure's facts and its `picture`: its SVG, for which its manifest must vouch, in base64."""
     result_manifests.refuse_altered(path, "figure")
     facts: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     return {**facts, "picture": base64.b64encode(path.read_bytes()).decode("ascii")}

@@ -12,7 +12,7 @@ READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
 
 
-def take_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapshot:
+def snapshot_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapshot:
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])

@@ -37,16 +37,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import duckdb
 import pandas as pd
 
 from pike_mixing.errors import InputError
-from pipeline.results import display, result_manifests, views
-from pipeline.results.display import EMPTY, Cell, cell_of, is_finite, number_with_error
-from pipeline.results.selection import Row, connect_experiment, select_rows
+from pipeline.results import number_marks, result_manifests, sql_views
+from pipeline.results.database_reader import Row, connect_experiment, select_rows
+from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
 from pipeline.runtime import atomic_files, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",
@@ -69,7 +68,7 @@ class TableSettings:
     @property
     def view(self) -> str:
         """The view that gives its cells."""
-        return self.query or views.view_of(f"table_{self.name}")
+        return self.query or sql_views.view_of(f"table_{self.name}")
 
 
 @dataclass(frozen=True)
@@ -102,20 +101,11 @@ class TableSection:
 
 
 def write_table(settings: Path, database: Path, out: Path) -> None:
-    """Writes one table as .md, .csv and .tex.
-
-    Args:
-        settings: JSON of `TableSettings`.
-        database: The experiment's database.
-        out: Any of the three files; the others are written beside it.
-
-    Raises:
-        InputError: wrong settings, or no database.
-    """
+    """Writes one table, by the JSON of its settings, as .md, .csv and .tex beside each other."""
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_paths(out, (".md", ".csv", ".tex"), "table", inputs)
-    taken = result_manifests.take_inputs(
+    taken = result_manifests.snapshot_inputs(
         "table", [result_manifests.manifest_or_file(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
@@ -132,17 +122,17 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
 def read_sections(table: TableSettings, database: Path, place: str) -> list[TableSection]:
     """The table's blocks, best values marked; none where no selected run has what it shows.
 
-    Args:
-        table: The settings.
-        database: The experiment's database.
-        place: Where the settings stand, for messages.
-
-    Raises:
-        InputError: no such view or column, or a view that gives no cells, or two of one place.
+    `place` is where the settings stand, for messages.
     """
     with connect_experiment(database) as connection:
         result = select_rows(connection, table.view, table.selection, place)
-        made, doubts = _runs_by_method(connection), display.read_doubts(connection, place)
+        made: dict[tuple[str | None, ...], list[str]] = {
+            (scenario, model, method): runs
+            for scenario, model, method, runs in connection.execute(
+                "select scenario, model, method, list(run order by seed) from runs group by all"
+            ).fetchall()
+        }
+        doubts = number_marks.read_doubts(connection, place)
     missing = [name for name in COLUMNS if result and name not in result[0]]
     if missing:
         raise InputError(
@@ -152,30 +142,16 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
     for row in result:
         row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
-        own = made.get(key, ()) if row.get("runs") is None else tuple(row["runs"])
-        row |= {"runs": own, **dict.fromkeys(doubts.get(key, ()), True)}
+        own = made.get(key, ()) if row.get("runs") is None else row["runs"]
+        row |= {"runs": tuple(own), **dict.fromkeys(doubts.get(key, ()), True)}
         seeds = len(row["runs"]) if row.get("pairs") is None else row["pairs"]
         row["one_seed"] = row.get("one_seed") or (row["error"] is not None and seeds == 1)
     sections = dict.fromkeys(row["section"] for row in result)
     return [make_section([row for row in result if row["section"] == name]) for name in sections]
 
 
-def _runs_by_method(
-    connection: duckdb.DuckDBPyConnection,
-) -> dict[tuple[str | None, ...], tuple[str, ...]]:
-    """The runs of all seeds by scenario, model and method."""
-    result = connection.execute(
-        "select scenario, model, method, list(run order by seed) from runs group by all"
-    )
-    return {(s, model, method): tuple(names) for s, model, method, names in result.fetchall()}
-
-
 def make_section(rows: list[Row]) -> TableSection:
-    """One section's grid. Rows and columns are sorted by position, then by label.
-
-    Raises:
-        InputError: two cells have one place.
-    """
+    """One section's grid. Rows and columns are sorted by position, then by label."""
     rows = [{**row, "title": column_header(row)} for row in rows]
     for title in {row["title"] for row in rows}:
         _mark_best_values([row for row in rows if row["title"] == title])
@@ -226,22 +202,24 @@ def _all_marks(blocks: list[TableSection]) -> set[str]:
         mark
         for part in blocks
         for cell in part.cells.to_numpy().flat
-        for mark in display.explained_marks(part.section, cell.marks)
+        for mark in number_marks.marks_to_explain(part.section, cell.marks)
     }
 
 
 def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     """A table of GitHub's Markdown per section, under the caption."""
-    lines = [f"# {table.name}", "", views.caption(table.view), ""]
-    lines += [] if blocks else [views.EMPTY, ""]
+    lines = [f"# {table.name}", "", sql_views.caption(table.view), ""]
+    lines += [] if blocks else [sql_views.EMPTY, ""]
     for part in blocks:
         lines += [f"## {part.section}", ""]
         lines.append(_markdown_row(["", *part.cells]))
         lines.append(_markdown_row(["---", *part.alignments("---", "---:")]))
-        for (label, kind), *texts in part.cell_texts(display.MARKDOWN).itertuples(name=None):
+        for (label, kind), *texts in part.cell_texts(number_marks.MARKDOWN).itertuples(name=None):
             lines.append(_markdown_row([f"*{label}*" if kind == "reference" else label, *texts]))
         lines.append("")
-    lines += [line for note in display.notes_of_marks(_all_marks(blocks)) for line in (note, "")]
+    lines += [
+        line for note in number_marks.notes_of_marks(_all_marks(blocks)) for line in (note, "")
+    ]
     return "\n".join(lines)
 
 
@@ -252,14 +230,14 @@ def _markdown_row(cells: Iterable[str]) -> str:
 def as_csv(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
-               "published", "shown", *display.NOTES, "runs")  # fmt: skip
+               "published", "shown", *number_marks.NOTES, "runs")  # fmt: skip
     lines = []
     for part in blocks:
         for (label, kind, title), cell in part.cells.stack().items():
             values = (cell.value, cell.error, cell.published)
             numbers = (number_with_error(v, None, 6).replace(",", "") for v in values)
             place = part.scenario, part.model, part.section, kind, label, title
-            marked = (int(mark in cell.marks) for mark in display.NOTES)
+            marked = (int(mark in cell.marks) for mark in number_marks.NOTES)
             lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
     return f"{output_formats.as_csv(columns, lines)}\n"
 
@@ -269,23 +247,26 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines = [
         r"\begin{table}",
         r"\centering",
-        rf"\caption{{{display.escape_latex(views.caption(table.view))}}}",
+        rf"\caption{{{number_marks.escape_latex(sql_views.caption(table.view))}}}",
     ]
     lines.append(rf"\label{{tab:{table.name}}}")
-    lines += [] if blocks else [views.EMPTY]
+    lines += [] if blocks else [sql_views.EMPTY]
     for part in blocks:
-        lines += [rf"\par\medskip {display.escape_latex(part.section)}\par\smallskip"]
+        lines += [rf"\par\medskip {number_marks.escape_latex(part.section)}\par\smallskip"]
         lines += [rf"\begin{{tabular}}{{l{''.join(part.alignments('l', 'r'))}}}", r"\toprule"]
-        lines += [" & ".join(["", *map(display.escape_latex, part.cells)]) + r" \\", r"\midrule"]
-        texts = part.cell_texts(display.LATEX, display.escape_latex)
+        lines += [
+            " & ".join(["", *map(number_marks.escape_latex, part.cells)]) + r" \\",
+            r"\midrule",
+        ]
+        texts = part.cell_texts(number_marks.LATEX, number_marks.escape_latex)
         before = texts.index[0][1]
         for (label, kind), *line in texts.itertuples(name=None):
             lines += [r"\midrule"] if kind != before else []
-            lines.append(" & ".join([display.escape_latex(label), *line]) + r" \\")
+            lines.append(" & ".join([number_marks.escape_latex(label), *line]) + r" \\")
             before = kind
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
-        rf"\par\smallskip {display.escape_latex(note)}"
-        for note in display.notes_of_marks(_all_marks(blocks))
+        rf"\par\smallskip {number_marks.escape_latex(note)}"
+        for note in number_marks.notes_of_marks(_all_marks(blocks))
     ]
     return "\n".join([*lines, r"\end{table}", ""])

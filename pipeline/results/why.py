@@ -14,22 +14,28 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import outdated
-from pipeline.results import display, views
-from pipeline.results.selection import (
+from pipeline.results import number_marks, sql_views
+from pipeline.results.database_reader import (
     Row,
     find_database,
     is_of_some_runs,
     is_selected,
     log_database_used,
     open_current_version,
-    query,
-    whole_database,
+    query_rows,
+    whole_database_hint,
 )
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
 log = logging.getLogger("pike")
 
+KINDS = ("table", "figure")
+LINEAGE = """
+    select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, code_commit,
+        facts
+    from lineage
+"""
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
 MANY = 8
@@ -61,18 +67,26 @@ def explain_artifact(
     named, numbers = {}, list[str]()
     with open_current_version(database) as connection:
         log_database_used(connection, database)
-        lineage = _read_lineage(connection)
+        lineage = {row["artifact"]: row for row in query_rows(connection, LINEAGE)}
         _refuse_claim(connection, artifact)
-        artifact = _artifact_name(artifact, list(lineage))
+        if artifact not in lineage:
+            # A file of `tables/` or `figures/`, or its name.
+            same = [n for n in lineage if n.partition("/")[2] == Path(artifact).stem]
+            if len(same) != 1:
+                raise InputError(_unknown_artifact_message(artifact, list(lineage)))
+            (artifact,) = same
         if row is not None:
             cells = _cells_of_row(connection, lineage[artifact], row)
             inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
             numbers = _numbers_of_row(cells, _view_name(lineage[artifact]))
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
-    if is_of_some_runs(database) and _has_no_known_runs(lineage[artifact]):
-        whole = whole_database(database)
-        log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
+    made = lineage[artifact]
+    if is_of_some_runs(database) and made["produced_by"] in KINDS and not made["inputs"]:
+        read = sql_views.base_tables(_view_name(made))
+        if not all(name.startswith("paper") for name in read):
+            whole = whole_database_hint(database)
+            log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
     for one in compared.own_differences() if compared else ():
@@ -83,24 +97,10 @@ def explain_artifact(
     return output_formats.render(format, None, lambda: "\n".join([*numbers, *tree.lines(artifact)]))
 
 
-def _read_lineage(connection: duckdb.DuckDBPyConnection) -> dict[str, Row]:
-    """Every artifact by its name."""
-    rows = query(
-        connection,
-        "select artifact, path, sha256, produced_by, inputs, settings, code_fingerprint, "
-        "code_commit, facts from lineage",
-    )
-    return {row["artifact"]: row for row in rows}
-
-
 def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
-    """Refuses the name of a claim, with or without the word, and says which commands lead on.
-
-    Raises:
-        InputError: the artifact is a claim.
-    """
+    """Refuses the name of a claim, with or without the word, and says which commands lead on."""
     claim = artifact.removeprefix("claim/")
-    known = query(connection, "select claim from paper_claims")
+    known = query_rows(connection, "select claim from paper_claims")
     if claim != artifact or {"claim": claim} in known:
         pike = program_command("pike")
         raise InputError(
@@ -109,41 +109,20 @@ def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
         )
 
 
-def _artifact_name(artifact: str, names: list[str]) -> str:
-    """The stable name of what was asked for by it, or by a file of `tables/` or `figures/`."""
-    if artifact not in names:
-        found = [n for n in names if n.partition("/")[2] == Path(artifact).stem]
-        artifact = found[0] if len(found) == 1 else artifact
-    if artifact not in names:
-        raise InputError(_unknown_artifact_message(artifact, names))
-    return artifact
-
-
-def _has_no_known_runs(made: Row) -> bool:
-    """Whether this is a table or figure of runs, and none of them is known."""
-    if made["produced_by"] not in ("table", "figure") or made["inputs"]:
-        return False
-    return any(not name.startswith("paper") for name in views.base_tables(_view_name(made)))
-
-
 def _view_name(made: Row) -> str:
     """The view that gives a table or figure."""
     own: str | None = json.loads(made["settings"] or "{}").get("query")
-    return own or views.view_of(made["artifact"].replace("/", "_", 1))
+    return own or sql_views.view_of(made["artifact"].replace("/", "_", 1))
 
 
 def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -> list[Row]:
-    """The cells of the rows that have this method or label.
-
-    Raises:
-        InputError: this is no table, or it has no such row.
-    """
+    """The cells of the rows that have this method or label."""
     artifact = table["artifact"]
     if table["produced_by"] != "table":
         kind = artifact.partition("/")[0]
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
     selection = json.loads(table["settings"] or "{}").get("selection", {})
-    every = query(connection, f'from "{_view_name(table)}"')
+    every = query_rows(connection, f'from "{_view_name(table)}"')
     cells = [cell for cell in every if is_selected(cell, selection)]
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
@@ -157,7 +136,7 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
-        number = cell.get("text") or display.number_with_error(
+        number = cell.get("text") or number_marks.number_with_error(
             cell.get("value"), cell.get("error"), cell["decimals"]
         )
         if not number:
@@ -176,11 +155,7 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
 def _inputs_of_row(
     connection: duckdb.DuckDBPyConnection, table: Row, own: list[Row], row: str
 ) -> list[str]:
-    """What of a table's inputs is of the runs that a row's cells show.
-
-    Raises:
-        InputError: the row is of no run.
-    """
+    """What of a table's inputs is of the runs that a row's cells show."""
     # Cells without a list of runs are of all that their method has.
     methods = {
         tuple(cell.get(key) for key in ("scenario", "model", "method"))
@@ -188,7 +163,7 @@ def _inputs_of_row(
         if cell.get("runs") is None
     }
     runs = {run for cell in own for run in cell.get("runs") or ()}
-    for one in query(connection, "select run, scenario, model, method from runs"):
+    for one in query_rows(connection, "select run, scenario, model, method from runs"):
         if (one["scenario"], one["model"], one["method"]) in methods:
             runs.add(one["run"])
     inputs = [one for one in table["inputs"] if one.partition("/")[2] in runs]

@@ -10,7 +10,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated, output_root, planner
-from pipeline.results import result_manifests, selection
+from pipeline.results import database_reader, result_manifests
 from pipeline.runtime import atomic_files, made_from
 
 
@@ -28,7 +28,7 @@ def started(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_results_are_compared_with_all_that_they_were_started_with(started):
-    plan = outdated.compare_results(started.absolute())._plan
+    plan = outdated.compare_results(started.absolute()).plan
     assert plan.results == "other"
     recipe = plan.config["training"]["text"]
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
@@ -68,7 +68,7 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
     change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
     monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
     with duckdb.connect("other/pike.duckdb") as connection:
-        selection.log_database_used(connection, Path("other/pike.duckdb"))
+        database_reader.log_database_used(connection, Path("other/pike.duckdb"))
     assert (
         "other/pike.duckdb is older than other/runs/a/manifest.json, and its answers are the old "
         "ones: `snakemake --cores 2 other/pike.duckdb --configfile a.yaml` builds it again"

@@ -5,7 +5,7 @@ import math
 
 import duckdb
 
-from pipeline.results import views
+from pipeline.results import sql_views
 
 NAMES = (
     ("scenario", "mc4-en-hi-de", 4, "three languages"),
@@ -43,8 +43,8 @@ def fresh(*wanted, path=":memory:"):
     """A database with all tables and no run, with all views or those wanted."""
     # Threads cost more than they save where tables have few rows.
     connection = duckdb.connect(str(path), config={"threads": 1})
-    views.create_schema(connection)
-    views.create_views(connection, *wanted)
+    sql_views.create_schema(connection)
+    sql_views.create_views(connection, *wanted)
     return connection
 
 

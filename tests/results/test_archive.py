@@ -26,7 +26,7 @@ from played import ask
 from pike_mixing.errors import InputError
 from pipeline import cli
 from pipeline.planning import verify
-from pipeline.results import archive, views
+from pipeline.results import archive, sql_views
 from pipeline.results.record_loader import OF_THEORY
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
@@ -74,7 +74,9 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
     one, other = (d.execute(outputs).fetchall() for d in databases)
     assert one == other != []
     differing = []
-    for view in [one for one in views.order_views() if one.startswith(("table_", "figure_"))]:
+    for view in [
+        one for one in sql_views.views_in_order() if one.startswith(("table_", "figure_"))
+    ]:
         one, other = (repr(d.execute(f"from {view}").fetchall()) for d in databases)
         if one != other:
             differing.append(view)
@@ -98,7 +100,7 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
 
 def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
     connection = duckdb.connect()
-    views.create_schema(connection)
+    sql_views.create_schema(connection)
     records = Path(__file__).parents[2] / "recorded" / "records"
     # A path is no pattern, which would be of both.
     for name in ("a*#%?", "ab#%c"):
@@ -106,7 +108,7 @@ def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
     archive._append_records(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
     for table in OF_THEORY:
         recorded = pq.read_table(records / f"{table}.parquet").to_pylist()
-        columns = ", ".join(archive.table_columns(connection, table))
+        columns = ", ".join(archive.stored_columns(connection, table))
         restored = connection.sql(f"select {columns} from {table}").to_arrow_table()
         assert restored.to_pylist() == recorded != []
 

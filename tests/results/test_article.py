@@ -12,7 +12,7 @@ from test_report import Page
 
 from pike_mixing.errors import InputError
 from pipeline.planning.records import OF_PAPER
-from pipeline.results import article, figures, report_parts, tables, views
+from pipeline.results import article, figures, report_parts, sql_views, tables
 from pipeline.runtime import atomic_files
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ def test_each_is_there_once_in_order_with_its_caption_and_no_other_file(printed)
         assert link.startswith("data:") or link.removeprefix("#") in page.ids, link
     assert not re.search(r"@import|url\(|<script|<link rel=\"(?!icon)", text)
     for name in OF_PAPER:
-        caption = html.escape(views.caption(views.view_of(name)), quote=False)
+        caption = html.escape(sql_views.caption(sql_views.view_of(name)), quote=False)
         head = f"<strong>{report_parts.title_of(name)}</strong>. "
         assert head + caption in text.replace("&#34;", '"').replace("&#39;", "'"), name
     assert "Not in this configuration" not in text

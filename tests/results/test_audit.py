@@ -6,7 +6,7 @@ import re
 import pytest
 from played import fresh
 
-from pipeline.results import database, views
+from pipeline.results import database, sql_views
 
 PLACE = ["paper_table", "scenario", "params", "metric", "task", "shots"]
 STATED = """
@@ -260,7 +260,7 @@ def test_intervals_of_printed_numbers(paper):
 
 
 def test_the_page_names_every_finding_with_its_numbers(paper):
-    page = (views.SQL.parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    page = (sql_views.SQL.parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
     bold = set(re.findall(r"\*\*([^*]+)\*\*", page))
     sql = "select stated, recomputed from audit where kind not in ('alike', 'theory', 'tie')"
     values = {

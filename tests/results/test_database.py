@@ -9,7 +9,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
-from pipeline.results.selection import open_current_version
+from pipeline.results.database_reader import open_current_version
 from pipeline.runtime import atomic_files
 
 

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from pipeline.results import drawing
-from pipeline.results.display import Panel, Series
+from pipeline.results.curves import Panel, Series
 
 
 def panel(**more):
@@ -68,7 +68,7 @@ def test_a_band_may_have_gaps(tmp_path):
 
 def test_a_band_of_one_point_is_a_bar():
     axes = Figure().add_subplot()
-    drawing._draw_series(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), ("#000000", "-"))
+    drawing._draw_series(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), drawing.line_style(0))
     (bar,) = axes.collections
     assert bar.get_linewidth()[0] > 0
 
@@ -122,7 +122,7 @@ UNDER = [
     ],
 )
 def test_lines_that_lie_on_each_other_are_found_on_the_axis_that_is_drawn(change, found):
-    assert drawing.hidden_lines(panel(**({"series": UNDER} | change))) == found
+    assert drawing.overlapping_line_keys(panel(**({"series": UNDER} | change))) == found
 
 
 def test_no_line_and_no_point_is_hidden(drawn, tmp_path):

@@ -7,7 +7,7 @@ import nbformat
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.selection import frame, grid
+from pipeline.results.database_reader import frame, grid
 
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "results.ipynb"
 

@@ -4,7 +4,7 @@ from xml.etree import ElementTree
 import pytest
 from played import ask
 
-from pipeline.results import display, picture
+from pipeline.results import headline, number_marks
 
 pytestmark = pytest.mark.slow
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def docs(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     (folder / "results").mkdir()
-    picture.write_headline(made / "pike.duckdb", folder)
+    headline.write_headline(made / "pike.duckdb", folder)
     return folder
 
 
@@ -32,7 +32,7 @@ def test_the_page_has_the_databases_numbers(made, docs):
         assert any(re.search(number, line) for line in lines), ends
     first = {line.split(" | ")[0] for line in lines[2:5]}
     assert first == {"| PiKE", "| Balanced-PiKE", "| Round-Robin"}
-    assert display.NOTES["collapsed"] in text
+    assert number_marks.NOTES["collapsed"] in text
     assert "24 training runs, up to 3 seeds" in text
     # First what they show, in words: each method once, with the ends of its row.
     size = "(131 thousand parameters, 7.68 thousand tokens, 3 seeds)"
@@ -48,7 +48,7 @@ def test_the_page_has_the_databases_numbers(made, docs):
 
 def test_the_figure_shows_every_number_in_light_and_dark(docs):
     numbers = set()
-    for name, colours in picture.COLOURS.items():
+    for name, colours in headline.COLOURS.items():
         text = (docs / f"results/headline-{name}.svg").read_text(encoding="utf-8")
         root = ElementTree.fromstring(text)
         numbers |= {e.text for e in root.iter() if re.match(r"[+-]\d\.\d{3}", e.text or "")}

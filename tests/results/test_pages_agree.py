@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 
 from benchmarks import claims
-from pipeline.results import archive, article, labels, picture, query, report
+from pipeline.results import archive, article, headline, labels, query, report
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -108,7 +108,7 @@ def of_picture(text, spoken, places):
 
 def of_report(text, spoken, places):
     place = r'<article class="place" id="place-([\w-]+)-(\w+)"(.*?)</article>'
-    row = r'<tr data-method="([\w-]+)".*?<a href="provenance[^>]*>([+-][\d.]+)'
+    row = r'#method-([\w-]+)".*?<a href="provenance[^>]*>([+-][\d.]+)'
     for scenario, model, block in re.findall(place, text, re.DOTALL):
         for method, number in re.findall(row, block):
             yield (LOSS, scenario, model, method), rounded(number)
@@ -231,7 +231,7 @@ def test_a_planted_sign_is_found(pages, names, page, was, planted):
 
 def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored, tmp_path):
     (tmp_path / "results").mkdir()
-    picture.write_headline(requested(restored), tmp_path)
+    headline.write_headline(requested(restored), tmp_path)
     for name in ("results.md", "results/headline-light.svg", "results/headline-dark.svg"):
         written = (tmp_path / name).read_text(encoding="utf-8")
         assert written == (ROOT / "docs" / name).read_text(encoding="utf-8"), name

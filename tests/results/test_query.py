@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results.decisions import advise
+from pipeline.results.advice import advise
 from pipeline.results.query import _claim_lines, answer_query, show_claims, show_tables
 from pipeline.results.why import explain_artifact
 

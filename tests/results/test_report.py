@@ -14,8 +14,8 @@ from played import ask
 from pike_mixing.errors import InputError
 from pipeline import cli
 from pipeline.planning.records import PAGES
-from pipeline.results import database, display, report, report_parts
-from pipeline.results.provenance import REPORT
+from pipeline.results import database, number_marks, report, report_parts
+from pipeline.results.report_facts import REPORT
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.output_formats import count_of
 
@@ -170,7 +170,7 @@ def test_alarms_are_listed_by_run_with_what_they_mean(texts):
 
 def test_alarms_sign_their_method_wherever_it_is_compared(texts):
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
-    sign, note = display.SIGNS["collapsed"], display.NOTES["collapsed"]
+    sign, note = number_marks.SIGNS["collapsed"], number_marks.NOTES["collapsed"]
     assert picture.count(f'class="signs">{sign}</span>') == 2
     assert note in picture
     section = texts["tables"].split('<section id="scenario-real"')[1].split("</section>")[0]
@@ -298,7 +298,7 @@ def test_what_was_changed_gets_no_place_in_the_report(shown, tmp_path, name, old
 def test_a_row_leads_to_the_runs_of_its_one_method():
     rows = [
         {"section": "s / m", "scenario": "s", "row": row, "kind": "method", "column": column,
-         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(display.NOTES, "0")}
+         "value": "1", "shown": "1", "runs": runs, **dict.fromkeys(number_marks.NOTES, "0")}
         for row, column, runs in (
             ("mix", "one", "s/m/mix/seed0 s/m/mix/seed1"), ("mix", "other", ""),
             ("mean", "one", "s/m/mix/seed0"), ("mean", "other", "s/m/pike/seed0"),
@@ -307,7 +307,7 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
     rows[0]["collapsed"] = "1"
     block = report_parts._section_block(pd.DataFrame(rows))
     assert [line["made"] for line in block["lines"]] == ["made-s-m-mix", ""]
-    assert report_parts.table_notes([block]) == [display.NOTES["collapsed"]]
+    assert report_parts.table_notes([block]) == [number_marks.NOTES["collapsed"]]
 
 
 def test_a_table_without_rows_says_so():

@@ -3,7 +3,7 @@ import csv
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import display, tables
+from pipeline.results import number_marks, tables
 from pipeline.runtime import atomic_files
 
 
@@ -128,7 +128,7 @@ def test_doubts_sign_every_number_of_their_method_and_of_no_other(shown):
     ],
 )
 def test_numbers_have_fixed_decimals(value, error, decimals, text):
-    assert display.number_with_error(value, error, decimals) == text
+    assert number_marks.number_with_error(value, error, decimals) == text
 
 
 def test_text_replaces_a_value_and_underlines_are_the_tables_own():

@@ -4,7 +4,7 @@ import duckdb
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline.results import database, figures, record_loader, selection, tables, why
+from pipeline.results import database, database_reader, figures, record_loader, tables, why
 from pipeline.runtime import atomic_files
 from pipeline.theory import stage
 
@@ -89,7 +89,7 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     assert "| noise in one task alone | 1 | 0.061" in text
     # All 24 steps on orthogonal losses meet the bound: nothing lies above it, all is granted.
     assert "| orthogonal | 24 | 16 | 0 | 0 | 1.000 |" in text
-    with selection.connect(built) as connection:
+    with database_reader.connect(built) as connection:
         cells = "select row_label, column_label, value from table_theory"
         found = connection.execute(cells).fetchall()
     bounds = {row: value for row, column, value in found if column == "bound"}

@@ -13,7 +13,7 @@ from repository import ROOT
 
 from pike_mixing.comparison import document_sizes
 from pike_mixing.errors import InputError
-from pipeline.results import loss_tests, selection, views
+from pipeline.results import database_reader, loss_tests, sql_views
 from pipeline.results.measured_results import MeasuredResults
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
@@ -27,20 +27,20 @@ def one(connection, sql):
 
 
 def test_every_view_says_what_it_is_and_orders_its_rows():
-    for name, text in views.view_sql_by_name().items():
-        assert views.caption(name), name
+    for name, text in sql_views.view_sql_by_name().items():
+        assert sql_views.caption(name), name
         assert "\norder by" in text, name
         if name.startswith("table"):
-            assert views.caption(name).endswith("."), name
-            assert "--" not in views.caption(name), name
+            assert sql_views.caption(name).endswith("."), name
+            assert "--" not in sql_views.caption(name), name
 
 
 def test_the_files_that_queries_name_are_there():
     folders = [ROOT, *(ROOT / name for name in ("pipeline", "pike_mixing", "pipeline/results"))]
-    for path in views.SQL.rglob("*.sql"):
+    for path in sql_views.SQL.rglob("*.sql"):
         text = path.read_text(encoding="utf-8")
         for name in re.findall(r"[\w/]+\.(?:py|sql|csv|md)\b", text):
-            places = [*(folder / name for folder in folders), *views.SQL.rglob(name)]
+            places = [*(folder / name for folder in folders), *sql_views.SQL.rglob(name)]
             assert any(place.is_file() for place in places), (path.name, name)
 
 
@@ -88,33 +88,33 @@ def spelt(name, before, after):
 def test_a_mistake_in_a_query_is_the_users_and_named_by_its_file(
     tmp_path, monkeypatch, edit, message
 ):
-    shutil.copytree(views.SQL, tmp_path / "sql")
-    monkeypatch.setattr(views, "SQL", tmp_path / "sql")
+    shutil.copytree(sql_views.SQL, tmp_path / "sql")
+    monkeypatch.setattr(sql_views, "SQL", tmp_path / "sql")
     edit(tmp_path / "sql")
-    views.view_sql_by_name.cache_clear()
+    sql_views.view_sql_by_name.cache_clear()
 
     def build():
         fresh("table2")
-        views.caption("table2")
+        sql_views.caption("table2")
 
     try:
         with pytest.raises(InputError, match=message):
             build()
     finally:
-        views.view_sql_by_name.cache_clear()
+        sql_views.view_sql_by_name.cache_clear()
 
 
 def test_a_query_that_fails_on_what_it_reads_is_named(empty):
     run(empty, "mix", wall_seconds=1.0)
     empty.execute("create or replace view table_costs as select method::integer as x from runs")
     with pytest.raises(InputError, match=r"(?s)table_costs\.sql: .*'mix'"):
-        selection.select_rows(empty, "table_costs", {}, "x")
+        database_reader.select_rows(empty, "table_costs", {}, "x")
 
 
 def test_the_report_of_snakemake_says_what_a_table_compares():
     """Its captions are reStructuredText, rendered by Jinja."""
     file = SimpleNamespace(file="results/pike.duckdb")
-    for name, about in ((name, views.caption(name)) for name in views.view_sql_by_name()):
+    for name, about in ((name, sql_views.caption(name)) for name in sql_views.view_sql_by_name()):
         job = SimpleNamespace(
             params=SimpleNamespace(about=about), input=file, rule="table", wildcards=[name]
         )
@@ -123,15 +123,17 @@ def test_the_report_of_snakemake_says_what_a_table_compares():
         assert "system-message" not in body, body
         assert f"pike why table/{name}" in body
     rules = (ROOT / "workflow/rules/results.smk").read_text()
-    assert rules.count("about=lambda wildcards: views.caption(") == rules.count("caption.rst") == 2
+    assert (
+        rules.count("about=lambda wildcards: sql_views.caption(") == rules.count("caption.rst") == 2
+    )
 
 
 def test_base_tables_of_a_view_are_found_through_other_views():
-    assert {"perplexities", "documents", "runs"} <= views.base_tables("table_perplexity")
-    assert "similarities" not in views.base_tables("table_perplexity")
+    assert {"perplexities", "documents", "runs"} <= sql_views.base_tables("table_perplexity")
+    assert "similarities" not in sql_views.base_tables("table_perplexity")
     # What is made while the database is built stands on records too.
-    assert {"accuracy_tests", "choices"} <= views.base_tables("table_accuracy")
-    assert "documents" in views.base_tables("table_speedups")
+    assert {"accuracy_tests", "choices"} <= sql_views.base_tables("table_accuracy")
+    assert "documents" in sql_views.base_tables("table_speedups")
 
 
 def test_errors_of_perplexity_follow_from_those_of_the_loss(empty):

@@ -7,7 +7,7 @@ from conftest import METHODS
 
 from pipeline.planning import cross_checks
 from pipeline.planning.plan import STANDALONE
-from pipeline.results import figures, tables, views
+from pipeline.results import figures, sql_views, tables
 from pipeline.runtime import atomic_files
 
 
@@ -51,5 +51,5 @@ def test_every_output_is_made_and_an_empty_one_says_so(whole, tmp_path, section,
         atomic_files.write_json(settings, {"name": name, "selection": {}})
         write(settings, whole.path("results/pike.duckdb"), tmp_path / f"{name}{suffix}")
         text = (tmp_path / name).with_suffix(made[suffix]).read_text(encoding="utf-8")
-        empty |= {name} if views.EMPTY in text else set()
+        empty |= {name} if sql_views.EMPTY in text else set()
     assert set() != empty != every

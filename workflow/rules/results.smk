@@ -78,7 +78,7 @@ rule table:
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
         # What it compares, for `snakemake --report`.
-        about=lambda wildcards: views.caption(views.view_of(f"table_{wildcards.table}")),
+        about=lambda wildcards: sql_views.caption(sql_views.view_of(f"table_{wildcards.table}")),
     shell:
         "spawn {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
@@ -107,8 +107,8 @@ rule figure:
     params:
         file=f"{RESULTS}/settings/figures/{{figure}}.json",
         # What it compares, for `snakemake --report`.
-        about=lambda wildcards: views.caption(
-            views.view_of(f"figure_{wildcards.figure}")
+        about=lambda wildcards: sql_views.caption(
+            sql_views.view_of(f"figure_{wildcards.figure}")
         ),
     shell:
         "spawn {resources.python:q} -m pipeline figure {params.file:q} --database {input.file:q}"
@@ -153,8 +153,8 @@ rule report:
     resources:
         **TAKES.resources("report"),
     params:
-        file=PLAN.report_inputs().settings,
-        database=PLAN.report_inputs().database,
+        file=PLAN.report_database_files().settings,
+        database=PLAN.report_database_files().database,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:

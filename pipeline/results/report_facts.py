@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 from markupsafe import Markup, escape
 
-from pipeline.results.selection import Row, query
+from pipeline.results.database_reader import Row, query_rows
 
 REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
@@ -20,13 +20,8 @@ def accuracy_blocks(connection: duckdb.DuckDBPyConnection, scenario: str, model:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
 
     Each formulation is shown under the score that it is named after, or the paper's (per token).
-
-    Args:
-        connection: An open database.
-        scenario: Name of the scenario.
-        model: Name of the model.
     """
-    result = query(
+    result = query_rows(
         connection,
         "select t.* from baseline_tests as t join methods as m on t.method = m.method "
         "where t.scenario = ? and t.model = ? and t.task = 'mean' "
@@ -49,7 +44,7 @@ def accuracy_blocks(connection: duckdb.DuckDBPyConnection, scenario: str, model:
 
 def method_rows(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str]) -> list[Row]:
     """Every method that ran: name, what its rule does in a sentence, its scenarios by settings."""
-    result = query(
+    result = query_rows(
         connection,
         "select r.method, r.scenario, any_value(r.settings order by r.run) as settings "
         "from runs as r join methods as m using (method) join scenarios as s using (scenario) "
@@ -73,7 +68,9 @@ def _plain_text(value: Any) -> str:
 
 def claim_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
-    result = query(connection, "select claim, statement, published_verdict, verdict from claims")
+    result = query_rows(
+        connection, "select claim, statement, published_verdict, verdict from claims"
+    )
     order = ("supported", "contradicted", "not significant", "too few seeds", "not run")
     if all(row["verdict"] == "not run" for row in result):
         return []
@@ -91,7 +88,7 @@ def origin_anchor(place: str) -> str:
 
 def origin_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
-    result = query(
+    result = query_rows(
         connection,
         "select r.*, l.inputs, l.sha256 as manifest_sha256, e.sha256 as evaluation_sha256, "
         "e.code_fingerprint as evaluation_code from runs as r "
@@ -114,7 +111,7 @@ def origin_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def code_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Which code did each stage's work."""
-    return query(
+    return query_rows(
         connection,
         "select produced_by as stage, code_fingerprint as fingerprint, code_commit as commit, "
         "count(*) as artifacts from lineage where code_fingerprint is not null "
@@ -124,7 +121,7 @@ def code_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def source_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Where the text comes from: revision, licence, size."""
-    return query(
+    return query_rows(
         connection,
         "select artifact[8:] as source, settings ->> '$.kind' as kind, "
         "facts ->> '$.revision' as revision, facts ->> '$.licence' as licence, "
@@ -135,12 +132,12 @@ def source_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def alarm_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What packing warned of, by corpus, and then the runs, by run and step."""
-    return query(
+    return query_rows(
         connection,
         "select artifact as run, 'validation' as kind, "
         "unnest(facts ->> '$.warnings[*]') as message from lineage "
         "where starts_with(artifact, 'corpus/') order by artifact",
-    ) + query(
+    ) + query_rows(
         connection,
         "select a.run, a.step, a.kind, a.domain, a.message from alarms as a "
         "join runs as r on a.run = r.run "

@@ -14,9 +14,9 @@ from played import fresh, insert, ran, records, scenarios_of_two
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
-from pipeline.results import board_tests, registered
+from pipeline.results import board_tests, registration_outcomes
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
 
@@ -221,7 +221,9 @@ def registry(registered_once, tmp_path):
 
 def deviations(file, connection):
     connection.close()
-    facts = json.loads(registered.compare_registered(file, file.with_suffix(".duckdb"), "json"))
+    facts = json.loads(
+        registration_outcomes.compare_registered(file, file.with_suffix(".duckdb"), "json")
+    )
     return facts["deviations"], facts
 
 
@@ -234,7 +236,7 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     assert lines == [f"{file} differs from what was committed"]
     assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
     # Both scenarios are alike: there is no p to correct.
-    text = registered.compare_registered(file, file.with_suffix(".duckdb"))
+    text = registration_outcomes.compare_registered(file, file.with_suffix(".duckdb"))
     assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = [(row["board"], row["method"], row["rows"]) for row in facts["methods"]]
     of_target = [("target", "fixed-at-target", 1.0), ("target", "odm", 1.0)]
@@ -333,7 +335,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
 def test_before_its_runs_a_registration_says_how_they_are_made(registry):
     _, file, _ = registry
     with pytest.raises(InputError) as refused:
-        registered.compare_registered(file)
+        registration_outcomes.compare_registered(file)
     drawn = f"results/{registration.read_registration(file).benchmark}.yaml"
     assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
     assert f"--configfile {drawn}`" in str(refused.value)

@@ -25,14 +25,15 @@ from pike_mixing.comparison.detectable import (
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import display, labels
-from pipeline.results.selection import (
+from pipeline.results import labels, number_marks
+from pipeline.results.database_reader import (
     Row,
     find_database,
     log_database_used,
     open_current_version,
-    query,
+    query_rows,
 )
+from pipeline.results.loss_tests import asked_methods
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
 
@@ -92,7 +93,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
             "much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
-    seeds = _first_sufficient_seeds(
+    seeds = _fewest_sufficient_seeds(
         row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level)
     )
     factor = wanted_item_factor(size, sd, row["seeds"], error, level)
@@ -100,7 +101,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     if factor is not None:
         ways.append(_more_text_words(factor, read_tokens))
     if not ways:
-        alone = _first_sufficient_seeds(
+        alone = _fewest_sufficient_seeds(
             LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level)
         )
         if alone is None:
@@ -118,7 +119,7 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
 
-def _first_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
+def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
     """The first number of seeds that finds the difference often enough, if `MOST_SEEDS` do."""
     wanted = range(least, MOST_SEEDS + 1)
     return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
@@ -160,14 +161,14 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     ((baseline, config),) = connection.execute("select baseline, config from experiment").fetchall()
     settings = json.loads(config)
     about = settings.get("scenarios", {})
-    # What serves others, such as a proxy, is nobody's choice.
     own = {
         name
         for name, values in settings.get("methods", {}).items()
         if isinstance(values, dict) and ":" in str(values.get("rule"))
     }
-    asked = {method for entry in settings.get("runs", []) for method in entry["methods"]}
-    doubts = display.read_doubts(connection, "decisions")
+    # Proxy runs and other runs that serve one are not offered as a recommendation.
+    asked = asked_methods(settings)
+    doubts = number_marks.read_doubts(connection, "decisions")
     result = []
     for (scenario, model), every in read_differences(connection).items():
         rows = [row for row in every if not asked or row["method"] in asked]
@@ -197,7 +198,9 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
-                *display.explain_marks(named[chosen], doubts.get((scenario, model, chosen), {})),
+                *number_marks.mark_explanations(
+                    named[chosen], doubts.get((scenario, model, chosen), {})
+                ),
             ],
         } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
@@ -206,7 +209,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
 
 def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
     """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
-    result = query(
+    result = query_rows(
         connection,
         "select d.*, nll_p as p, nll_p_holm as p_holm from method_differences as d "
         "join methods as m on d.method = m.method "
@@ -244,7 +247,7 @@ def _settings_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""
-    row = query(
+    row = query_rows(
         connection,
         "select settings, chosen, parameters, tokens, tokenizer from runs "
         "left join chosen_settings using (run) "
@@ -263,7 +266,7 @@ def _drawn_shares(
     share: str = "sum(count) / sum(sum(count)) over (partition by run)",
 ) -> dict[str, float]:
     """Each domain's share of the method's rows, mean over its seeds."""
-    result = query(
+    result = query_rows(
         connection,
         "select w.domain, avg(w.share order by w.share) as share "
         f"from (select run, domain, {share} as share "
@@ -327,7 +330,7 @@ def _small_validation_warnings(
     connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str
 ) -> list[str]:
     """In a sentence the domains whose validation text packing found to be too little."""
-    small = query(
+    small = query_rows(
         connection,
         "select d.domain, c.documents, "
         "(l.facts ->> '$.splits.validation.largest_share')::double as largest "
@@ -340,7 +343,11 @@ def _small_validation_warnings(
     )
     if not small:
         return []
-    named = ", ".join(f"{row['domain']} ({_evenness_words(row)})" for row in small[:MOST_NAMED])
+    named = ", ".join(
+        f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
+        f"{row['largest']:.0%} of its tokens)"
+        for row in small[:MOST_NAMED]
+    )
     if more := small[MOST_NAMED:]:
         named += f" and {len(more)} more"
     return [
@@ -348,11 +355,6 @@ def _small_validation_warnings(
         "narrow: another text may decide otherwise. Cut long documents, add text, or raise "
         "packing.validation_share."
     ]
-
-
-def _evenness_words(row: Row) -> str:
-    documents = count_of(row["documents"], "document")
-    return f"{documents}, the largest {row['largest']:.0%} of its tokens"
 
 
 def decision_sentences(decision: Row) -> Iterator[str]:
@@ -372,11 +374,12 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         what = f"the shares of {decision['label']}" if decision["fixed"] else decision["label"]
         yield f"Train on the target itself: {what}." if decision["is_target"] else f"Use {what}."
     if best is not None:
+        p = best["p_holm"]
         yield (
             f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "
             f"token below that of {against} (95% interval {-best['nll_high']:.3f} to "
             f"{-best['nll_low']:.3f}, {count_of(best['seeds'], 'seed')}; p "
-            f"{_p_text(best['p_holm'])}, corrected for {compared})."
+            f"{'< 0.001' if p < 0.001 else f'= {p:.3f}'}, corrected for {compared})."
         )
         if not decision["decided"]:
             yield f"Less than {LITTLE} nats is too little to change for."
@@ -404,10 +407,6 @@ def difference_text(row: Row, signs: str = "") -> str:
     return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_of(row['seeds'], 'seed')})"
 
 
-def _p_text(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
-
-
 NAME = "advised"
 """What the method is called in a configuration."""
 
@@ -418,17 +417,10 @@ def advise(
     model: str | None = None,
     format: str = "text",
 ) -> str:
-    """What to train with, by the runs of a database.
+    """What to train with, by the runs of a database, in all scenarios and sizes or those asked for.
 
-    Args:
-        database: The experiment's database; absent: as `find_database` has it.
-        scenario: The one that is asked about; without it all are.
-        model: The size that is asked about; without it all are.
-        format: text or json; summary is a line for each scenario and size; yaml, python or
-            interleave are the lines to copy.
-
-    Raises:
-        InputError: nothing was compared there, or the database is another version's.
+    format: text or json; summary is a line for each scenario and size; yaml, python or interleave
+    are the lines to copy.
     """
     database = find_database(database)
     with open_current_version(database) as connection:
@@ -451,15 +443,13 @@ def advise(
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.render(format, every, lambda: gap.join(parts))
-    return copyable_snippets(_only_decision(every, f"--format {format}"))[format]
-
-
-def _only_decision(decisions: list[Row], option: str) -> Row:
-    if len(decisions) > 1:
-        names = ", ".join(f"{p['scenario']} {p['model']}" for p in decisions)
-        raise InputError(f"{option} is for one decision, here are several: give --scenario and "
-                         f"--model of {names}")  # fmt: skip
-    return decisions[0]
+    if len(every) > 1:
+        names = ", ".join(f"{p['scenario']} {p['model']}" for p in every)
+        raise InputError(
+            f"--format {format} is for one decision, here are several: give --scenario and --model "
+            f"of {names}"
+        )
+    return copyable_snippets(every[0])[format]
 
 
 def decision_line(decision: Row) -> str:
@@ -477,7 +467,7 @@ def decision_line(decision: Row) -> str:
 
 
 def decision_text(decision: Row) -> str:
-    """A decision, one of `decisions.read_decisions`, as a terminal shows it."""
+    """A decision, one of `advice.read_decisions`, as a terminal shows it."""
     lines = [
         f"{decision['scenario']} / {decision['model']}: {decision['title']}, {decision['size']}"
     ]
@@ -520,13 +510,11 @@ def copyable_snippets(decision: Row) -> dict[str, str]:
         else f"# {decision['label']} drew the shares of {decision['against']}, so no mixture does "
         "what it does:\n# take the rule (python, yaml)."
     )
+    rule_line = yaml.safe_dump(
+        decision["rule"], default_flow_style=True, width=10_000, sort_keys=False
+    )
     return {
-        "yaml": f"methods:\n  {NAME}: {_one_line_yaml(decision['rule'])}",
+        "yaml": f"methods:\n  {NAME}: {rule_line.strip()}",
         "python": f"from pike_mixing import make\n\nmethod = make({rule!r}{arguments})",
         "interleave": interleave,
     }
-
-
-def _one_line_yaml(values: Any) -> str:
-    """YAML in one line."""
-    return yaml.safe_dump(values, default_flow_style=True, width=10_000, sort_keys=False).strip()

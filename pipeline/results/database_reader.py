@@ -1,6 +1,7 @@
 """Rows of a view that a table or figure asks for."""
 
 import contextlib
+import itertools
 import json
 import logging
 import os
@@ -14,7 +15,7 @@ import duckdb
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import output_root
-from pipeline.results import result_manifests, views
+from pipeline.results import result_manifests, sql_views
 from pipeline.runtime import checksums, made_from
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def is_of_some_runs(database: Path) -> bool:
     return database.parent.name == "databases"
 
 
-def whole_database(database: Path) -> str:
+def whole_database_hint(database: Path) -> str:
     """For a database of some runs: that of all, and the command that builds it if it is missing."""
     whole = database.parents[1] / DATABASE
     if whole.is_file():
@@ -88,7 +89,7 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
     Two experiments may have one name: the folder that the configuration names, and the number of
     runs, tell them apart.
     """
-    (known,) = query(
+    (known,) = query_rows(
         connection,
         "select count(*) = 3 as whole from duckdb_columns() where (table_name, column_name) in "
         "(('experiment', 'name'), ('experiment', 'config'), ('runs', 'run'))",
@@ -96,7 +97,7 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
     facts = ""
     # SQL may be asked of somebody else's database, too.
     if known["whole"]:
-        (one,) = query(
+        (one,) = query_rows(
             connection,
             "select name, config, (select count(*) from runs) as runs from experiment",
         )
@@ -104,7 +105,7 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
         folder = f" of {config['results']}" if config.get("results") else ""
         runs = "runs"
         if is_of_some_runs(database):
-            runs = f"of its runs; for all of them, ask {whole_database(database)}"
+            runs = f"of its runs; for all of them, ask {whole_database_hint(database)}"
         elif serving := _count_serving_runs(connection, config):
             runs = f"runs, of which {serving:,} chose settings or weights for the others"
         facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
@@ -116,7 +117,7 @@ def _count_serving_runs(connection: duckdb.DuckDBPyConnection, config: Mapping[s
     """How many runs the configuration does not ask for: those of grids, proxies and swarms."""
     if "runs" not in config:
         return 0
-    every = query(connection, "select scenario, model, method, seed from runs")
+    every = query_rows(connection, "select scenario, model, method, seed from runs")
     return sum(
         not any(
             all(run[column] in entry[key] for key, column in RUN_COLUMNS.items())
@@ -135,10 +136,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database for reading only; nothing outside it can be read or written.
 
     Every reader opens it here. A warning tells where it is not the one that its manifest describes.
-
-    Raises:
-        InputError: there is no database, it is not one, or a log of changes lies beside it, which
-            DuckDB would add to what is read.
+    It is refused where a log of changes lies beside it, which DuckDB would add to what is read.
     """
     if not database.is_file():
         if (inside := _database_of_folder(database)).is_file():
@@ -205,23 +203,19 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     )
 
 
-def other_version(database: Path, view: str = "") -> InputError:
+def other_version_error(database: Path, view: str = "") -> InputError:
     """What a user does who asked for more than a database of ours holds."""
-    if is_of_some_runs(database) and view not in views.READ_BY_ALL:
+    if is_of_some_runs(database) and view not in sql_views.READ_BY_ALL:
         return InputError(
             f"{database} holds what its tables and figures read, and this is not among it: "
-            f"ask {whole_database(database)}"
+            f"ask {whole_database_hint(database)}"
         )
     again = output_root.command_to_make(database, force=True)
     return InputError(f"{database} was made by another version: make it anew with `{again}`")
 
 
 def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database that `pike database` made.
-
-    Raises:
-        InputError: as `connect`, or it is somebody else's.
-    """
+    """Opens a database that `pike database` made."""
     connection = connect(database)
     if "experiment" not in {name for (name,) in connection.execute("show tables").fetchall()}:
         connection.close()
@@ -231,19 +225,15 @@ def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
 
 @contextlib.contextmanager
 def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A database that `pike database` made, for questions of this version's own.
-
-    Raises:
-        InputError: as `connect_experiment`, or another version made it.
-    """
+    """Opens a database that this version made, for questions of this version's own."""
     with connect_experiment(database) as connection:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
-            raise other_version(database) from None
+            raise other_version_error(database) from None
 
 
-def query(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
+def query_rows(connection: duckdb.DuckDBPyConnection, sql: str, *values: object) -> list[Row]:
     """The answer's rows as mappings; `values` are the question's parameters."""
     answer = connection.execute(sql, values)
     columns = [column[0] for column in answer.description or []]
@@ -255,26 +245,19 @@ def select_rows(
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
 
-    A row without a value in a selected column (chance in a table of methods) is kept.
-
-    Args:
-        connection: An open database.
-        view: Name of the view.
-        selection: Values to keep: of `RUN_COLUMNS`' keys, or of any column of the view.
-        place: Where the selection was set, for messages.
-
-    Raises:
-        InputError: unknown view, column or value; the view is over more than is selected, or fails.
+    A row without a value in a selected column (chance in a table of methods) is kept. The selection
+    has values to keep, of `RUN_COLUMNS`' keys or of any column of the view; `place` is where it was
+    set, for messages.
     """
     every = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(every).fetchall()]
     if view not in known:
-        if view in views.view_sql_by_name() and (database := _path_of(connection)):
-            raise other_version(database, view)
+        if view in sql_views.view_sql_by_name() and (database := _path_of(connection)):
+            raise other_version_error(database, view)
         raise InputError(unknown_name_message(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
-    with views.explain_failure(view):
-        result = query(connection, f"select * from {view}")
+    with sql_views.explain_failure(view):
+        result = query_rows(connection, f"select * from {view}")
     problems: list[str] = []
     for key, wanted in selection.items():
         column, at = RUN_COLUMNS.get(key, key), f"{place}.selection.{key}"
@@ -297,10 +280,15 @@ def select_rows(
             problems.append(
                 unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
             )
-        out = [row for row in result if not is_selected(row, {key: wanted})]
-        result = [row for row in result if is_selected(row, {key: wanted})]
-        if not problems:
-            _warn_of_dropped_rows(view, at, out)
+        belongs = [is_selected(row, {key: wanted}) for row in result]
+        # A table's query may have been given rows that its selection does not name.
+        out = itertools.compress(result, (not one for one in belongs))
+        left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
+        if left and not problems:
+            more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
+            told = ", ".join([*map(str, left)][:5]) + more
+            log.warning("%s leaves out rows of %s: %s", at, view, told)
+        result = list(itertools.compress(result, belongs))
     refuse(problems)
     return result
 
@@ -311,17 +299,9 @@ def is_selected(row: Row, selection: Mapping[str, Any]) -> bool:
     return all(row.get(name) is None or row[name] in wanted for name, wanted in columns.items())
 
 
-def _warn_of_dropped_rows(view: str, place: str, dropped: Sequence[Row]) -> None:
-    """Says which rows of a table a selection leaves out: its query may have been given new ones."""
-    if names := list(dict.fromkeys(row["row_label"] for row in dropped if "row_label" in row)):
-        more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-        told = ", ".join(map(str, names[:5])) + more
-        log.warning("%s leaves out rows of %s: %s", place, view, told)
-
-
 def _path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The file of an open database; None of one in memory."""
-    (one,) = query(
+    (one,) = query_rows(
         connection, "select path from duckdb_databases() where database_name = current_database()"
     )
     return Path(os.path.relpath(one["path"])) if one["path"] else None
@@ -345,8 +325,8 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         log_database_used(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
-            if name in views.view_sql_by_name():
-                raise other_version(database, name)
+            if name in sql_views.view_sql_by_name():
+                raise other_version_error(database, name)
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 

@@ -10,8 +10,8 @@ import jinja2
 
 from pike_mixing.comparison.detectable import LEVEL
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.results import decisions, display, labels, provenance
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results import advice, labels, number_marks, report_facts
+from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.runtime.output_formats import count_of
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
@@ -19,18 +19,15 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 
 
 def picture_blocks(
-    place_decisions: Sequence[Row], doubts: display.Doubts, shown_lines: int = decisions.MOST_LINES
+    place_decisions: Sequence[Row],
+    doubts: number_marks.Doubts,
+    shown_lines: int = advice.MOST_LINES,
 ) -> dict[str, Any]:
-    """A block of lines for each place, the lowest loss first.
-
-    Args:
-        place_decisions: What `decisions.read_decisions` gives.
-        doubts: What `display.read_doubts` gives.
-        shown_lines: Lines of a block that are shown at once.
+    """A block of lines for each place of `advice.read_decisions`, the lowest loss first.
 
     Returns:
         `limit`, the axis' end in nats; `blocks`, places with seeds enough for a verdict;
-        `untested`, the others; `notes` on signs. A block's `lines` are shown, its `more` fold.
+        `untested`, the others; `notes` on signs. A block's `lines` are shown at once, `more` fold.
     """
     every = [row for place in place_decisions for row in place["rows"]]
     limit = _axis_limit([row for row in every if row["seeds"] >= LEAST_SEEDS] or every)
@@ -42,7 +39,7 @@ def picture_blocks(
             where = place["scenario"], place["model"]
             marked = doubts.get((*where, line["method"]), {})
             by_row[f"{line['label']} in {'/'.join(where)}"] = marked
-            line["signs"] = display.signs_of_marks(marked)
+            line["signs"] = number_marks.signs_of_marks(marked)
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
         first = (several or lines)[:shown_lines]
         more = [line for line in lines if line not in first]
@@ -51,7 +48,7 @@ def picture_blocks(
         "limit": limit,
         "blocks": blocks,
         "untested": untested,
-        "notes": display.notes_with_counts(by_row),
+        "notes": number_marks.notes_with_counts(by_row),
     }
 
 
@@ -82,7 +79,9 @@ def _line_geometry(row: Row, limit: float) -> Row:
         "x_low": place(row["nll_low"]),
         "x_high": place(row["nll_high"]),
         "cut": cut,
-        "made": provenance.origin_anchor("/".join((row["scenario"], row["model"], row["method"]))),
+        "made": report_facts.origin_anchor(
+            "/".join((row["scenario"], row["model"], row["method"]))
+        ),
     }
 
 
@@ -126,25 +125,26 @@ follows from them. The report (`restored/report/index.html`) shows methods with 
 
 
 def write_headline(database: Path, docs: Path) -> None:
-    """Writes `results.md` and, in the folder `results`, the figure for light and dark pages.
-
-    Raises:
-        InputError: there is no database, or it is somebody else's.
-    """
+    """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
     with open_current_version(database) as connection:
         doubts, places = (
-            display.read_doubts(connection, "headline"),
-            decisions.read_decisions(connection),
+            number_marks.read_doubts(connection, "headline"),
+            advice.read_decisions(connection),
         )
-        (facts,) = query(
+        (facts,) = query_rows(
             connection,
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",
         )
     whole = picture_blocks(places, doubts, shown_lines=10_000)
     shown = whole["blocks"] or whole["untested"]
-    few = picture_blocks(_without_variants(shown), doubts, shown_lines=max(4, LINES // len(shown)))
-    loader = jinja2.FileSystemLoader(provenance.REPORT)
+    # Without methods that are another one with settings of their own, by their labels.
+    plain = [[row for row in place["rows"] if ", " not in row["label"]] for place in shown]
+    fewer = [{**p, "rows": rows or p["rows"]} for p, rows in zip(shown, plain, strict=True)]
+    few = picture_blocks(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
+    better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in shown)
+    where = f"of {count_of(len(shown), 'scenario')} and model sizes"
+    loader = jinja2.FileSystemLoader(report_facts.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
         blocks = few["blocks"] or few["untested"]
@@ -156,7 +156,9 @@ def write_headline(database: Path, docs: Path) -> None:
         against=shown[0]["against"],
         least=LEAST_SEEDS,
         level=LEVEL,
-        summary=_summary_sentence(shown),
+        summary=f"In {better} {where} a method is shown to be better:"
+        if better
+        else f"In none {where} is any method shown to be better:",
         findings="\n".join(map(_finding_sentence, shown)),
         notes=" ".join(whole["notes"]),
         tables="\n\n".join(map(_headline_table, shown)),
@@ -166,12 +168,6 @@ def write_headline(database: Path, docs: Path) -> None:
         ),
     )
     (docs / "results.md").write_text(page, encoding="utf-8")
-
-
-def _without_variants(places: Sequence[Row]) -> list[Row]:
-    """Places without those methods that are another with settings of their own, by their labels."""
-    plain = [[row for row in place["rows"] if ", " not in row["label"]] for place in places]
-    return [{**p, "rows": rows or p["rows"]} for p, rows in zip(places, plain, strict=True)]
 
 
 FINDINGS = {
@@ -199,7 +195,7 @@ def _finding_sentence(block: Row) -> str:
         sizes = sorted({f"{abs(row['nll_difference']):.3f}" for row in rows})
         sentences.append(
             FINDINGS[verdict].format(
-                names=_join_with_and(names),
+                names=" and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
                 is_="is" if len(names) == 1 else "are",
                 against=block["against"],
                 amounts=" to ".join(dict.fromkeys((sizes[0], sizes[-1]))),
@@ -213,19 +209,6 @@ def _finding_sentence(block: Row) -> str:
     return f"- **{block['title']}** ({size}). {'. '.join(sentences)}."
 
 
-def _summary_sentence(places: Sequence[Row]) -> str:
-    """In how many places a method is better, in a sentence."""
-    better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in places)
-    where = f"of {count_of(len(places), 'scenario')} and model sizes"
-    if better:
-        return f"In {better} {where} a method is shown to be better:"
-    return f"In none {where} is any method shown to be better:"
-
-
-def _join_with_and(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
 def _headline_table(block: Row) -> str:
     lines = [
         f"**{block['title']}** ({block['scenario']}, {block['size']}, {block['tokens']}). "
@@ -234,7 +217,7 @@ def _headline_table(block: Row) -> str:
         f"| | against {block['against']} | seeds with a lower loss | shown |",
         "| --- | ---: | ---: | --- |",
         *(
-            f"| {row['label']} | {decisions.difference_text(row, row['signs'])} "
+            f"| {row['label']} | {advice.difference_text(row, row['signs'])} "
             f"| {row['seeds_better']} of {row['seeds']} | {row['verdict']} |"
             for row in block["lines"]
         ),

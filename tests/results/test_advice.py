@@ -11,7 +11,7 @@ from test_views import paired
 from pike_mixing import make
 from pike_mixing.comparison.detectable import detection_probability
 from pike_mixing.errors import InputError
-from pipeline.results import decisions, display, labels, picture
+from pipeline.results import advice, headline, labels, number_marks
 
 ROW = {"scenario": "s", "model": "m", "seeds": 3, "nll_document_stderr": 0.01}
 ROW |= {"effective": 40, "nll_stderr": 0.02, "seeds_better": 1}
@@ -25,7 +25,7 @@ def row(method, difference, seed_sd=0.01, p=0.02, **values):
 
 def judged(*rows):
     found = sorted(rows, key=lambda one: one["nll_difference"])
-    decisions._add_verdicts(found, {one["method"]: one["method"].upper() for one in found})
+    advice._add_verdicts(found, {one["method"]: one["method"].upper() for one in found})
     return found
 
 
@@ -45,28 +45,28 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few = next(one for one in rows if one["method"] == "e")
     # Twenty are asked for.
     few["effective"] = 8
-    told = decisions._remedy_row(few, rows, 1000)["text"]
+    told = advice._remedy_row(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
     few["effective"] = 1.9
-    told = decisions._remedy_row(few, rows, 1000)["text"]
+    told = advice._remedy_row(few, rows, 1000)["text"]
     assert told.startswith("more validation documents of the domain with the fewest, for a test")
 
 
 def test_of_many_domains_with_little_text_some_are_named(monkeypatch):
     # A scenario of twenty domains filled a screen.
     small = [{"domain": f"d{n}", "documents": 190, "largest": 0.01} for n in range(20)]
-    monkeypatch.setattr(decisions, "query", lambda *given: small)
-    (warning,) = decisions._small_validation_warnings(None, "t", "s")
+    monkeypatch.setattr(advice, "query_rows", lambda *given: small)
+    (warning,) = advice._small_validation_warnings(None, "t", "s")
     assert warning.count("190 documents, the largest 1% of its tokens") == 4
     assert "and 16 more is little or uneven" in warning
     small[:] = small[:4]
-    assert " more is" not in decisions._small_validation_warnings(None, "t", "s")[0]
+    assert " more is" not in advice._small_validation_warnings(None, "t", "s")[0]
 
 
 def test_an_interval_without_zero_may_decide_nothing_and_says_why():
     place = {"scenario": "s", "model": "m", "title": "T", "size": "1 thousand parameters"}
     place |= {"text": [], "shares": {}, "fixed": True, "against": "Mix", "open": [], "warnings": []}
-    said = decisions.decision_text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
+    said = advice.decision_text(place | {"rows": judged(row("b", 0.2, p_holm=0.06))})
     assert "B +0.200 (+0.150 to +0.250, 3 seeds): not decided; lower in 1 of 3" in said
     assert "(95% interval of each alone): verdict after Holm's correction" in said
 
@@ -89,12 +89,12 @@ def test_an_interval_without_zero_may_decide_nothing_and_says_why():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=None if change.get("seeds") == 1 else 0.5) | change)
-    assert words in decisions._remedy_row(rows[0], rows, 1000)["text"]
+    assert words in advice._remedy_row(rows[0], rows, 1000)["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    found = decisions._remedy_row(rows[0], rows, 2_000_000)
+    found = advice._remedy_row(rows[0], rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
@@ -106,7 +106,7 @@ def test_seeds_or_text_where_either_would_do():
 
 def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(empty):
     _leads(empty, {"a": 0.25, "b": 0.75})
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert (place["decided"], place["chosen"]) == (True, "pike")
     assert place["shares"] == {"a": 0.25, "b": 0.75}
     assert place["text"][0] == "Use PiKE."
@@ -115,15 +115,15 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
 
 def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
     _leads(empty, {"a": 0.5, "b": 0.5})
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert place["text"][0] == "Use PiKE."
-    copied = decisions.copyable_snippets(place)
+    copied = advice.copyable_snippets(place)
     assert "PiKE drew the shares of Mix" in copied["interleave"]
     assert "probabilities" not in copied["interleave"]
     # Other shares than the baseline's may be why.
     empty.execute("update weights set count = if(domain = 'a', 4, 12) where run like '%pike%'")
-    (place,) = decisions.read_decisions(empty)
-    assert "probabilities" in decisions.copyable_snippets(place)["interleave"]
+    (place,) = advice.read_decisions(empty)
+    assert "probabilities" in advice.copyable_snippets(place)["interleave"]
 
 
 def test_doubts_about_the_chosen_method_are_told(empty):
@@ -132,11 +132,11 @@ def test_doubts_about_the_chosen_method_are_told(empty):
         "insert into alarms (run, kind, step) select run, 'never-moved', steps - 1 from runs "
         "where method = 'pike' and seed < 2"
     )
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
     assert warning.startswith("PiKE: in some runs the method never moved a row")
     assert warning.endswith("(2 of 3 runs).")
-    assert f"Warning: {warning}" in decisions.decision_text(place)
+    assert f"Warning: {warning}" in advice.decision_text(place)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmov
         "where method = 'pike' and seed < ?",
         [unmoved],
     )
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert place["text"][0] == said
-    copied = decisions.copyable_snippets(place)["python"]
+    copied = advice.copyable_snippets(place)["python"]
     assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)
 
 
@@ -173,18 +173,18 @@ def test_settings_that_a_grid_chose_are_copied_with_the_methods_own(empty):
     )
     facts = json.dumps({"chosen": {"zeta1": 2.0, "zeta2": 0.5}})
     insert(empty, "lineage", artifact="mixture/s/m/zetas/seed9", facts=facts)
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert place["rule"] == {"rule": "pike", "every": 40, "zeta1": 2.0, "zeta2": 0.5}
     names = {}
     # What a user copies from the report must run.
-    exec(decisions.copyable_snippets(place)["python"], names)  # noqa: S102
+    exec(advice.copyable_snippets(place)["python"], names)  # noqa: S102
     assert names["method"] == make("pike", every=40, zeta1=2.0, zeta2=0.5)
 
 
 def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
     paired(empty, -0.004, -0.0041, -0.0042, documents_error=0.00001)
     _ran(empty, {"a": 0.25, "b": 0.75})
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert [one["verdict"] for one in place["rows"]] == ["better"]
     assert (place["decided"], place["chosen"]) == (False, "mix")
     assert place["text"][0] == "Keep equal shares (Mix)."
@@ -193,8 +193,8 @@ def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
     # What `make run` ends with has the reason, and names the user's own rule wherever it stands.
     config = json.dumps({"methods": {"pike": {"rule": "mine:Rule"}}})
     empty.execute("update experiment set config = ?", [config])
-    (place,) = decisions.read_decisions(empty)
-    told = decisions.decision_line(place)
+    (place,) = advice.read_decisions(empty)
+    told = advice.decision_line(place)
     assert "too little to change for. PiKE (uniform): better (-0.004)." in told
     assert "It may be different" not in told
 
@@ -203,7 +203,7 @@ def test_a_gain_that_is_shown_and_is_little_is_told_and_changes_nothing(empty):
 def test_one_seed_or_two_keep_the_baseline(empty, differences):
     paired(empty, *differences, documents_error=0.001)
     _ran(empty, {"a": 0.5, "b": 0.5})
-    (place,) = decisions.read_decisions(empty)
+    (place,) = advice.read_decisions(empty)
     assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
     assert place["text"][:2] == [
         "Keep equal shares (Mix).",
@@ -216,7 +216,7 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     rows = judged(row("a", 0.0, 0.0, None, nll_stderr=0.0, effective=5.9))
     assert [one["verdict"] for one in rows] == ["equal"]
     place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
-    told = [*decisions.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
+    told = [*advice.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1:] == [
         "A domain's validation text is worth fewer than 20 documents of equal size: these runs "
         "cannot say which method is better.",
@@ -258,7 +258,7 @@ PLACE = {
 
 def test_what_is_copied_makes_the_method(tmp_path):
     # A target may leave a domain out.
-    copied = decisions.copyable_snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
+    copied = advice.copyable_snippets(PLACE | {"shares": {"fr": 0.0, **PLACE["shares"]}})
     (values,) = yaml.safe_load(copied["yaml"])["methods"].values()
     assert values == PLACE["rule"]
     names = {}
@@ -274,36 +274,36 @@ def test_a_database_of_another_version_is_to_be_made_anew(tmp_path):
     with duckdb.connect(str(tmp_path / "pike.duckdb")) as connection:
         connection.execute("create table experiment (name text)")
     with pytest.raises(InputError, match=r"another version: make it anew with `snakemake .*"):
-        decisions.advise(tmp_path / "pike.duckdb")
+        advice.advise(tmp_path / "pike.duckdb")
 
 
 @pytest.mark.slow
 def test_the_command_answers_for_people_and_machines(made):
     database = made / "pike.duckdb"
-    assert "Keep equal shares (Mix)." in decisions.advise(database)
-    (place,) = json.loads(decisions.advise(database, scenario="languages", format="json"))
+    assert "Keep equal shares (Mix)." in advice.advise(database)
+    (place,) = json.loads(advice.advise(database, scenario="languages", format="json"))
     assert place["shares"] == dict.fromkeys(["easy", "hard", "noise"], 1 / 3)
     assert place["rule"] == {"rule": "mix"}
-    (place,) = json.loads(decisions.advise(database, scenario="real", format="json"))
+    (place,) = json.loads(advice.advise(database, scenario="real", format="json"))
     assert place["text"][0] == "Use PiKE."
     assert place["rule"]["rule"] == "pike"
     assert sum(place["shares"].values()) == pytest.approx(1)
     with pytest.raises(InputError, match="give --scenario and --model"):
-        decisions.advise(database, format="yaml")
+        advice.advise(database, format="yaml")
     with pytest.raises(InputError, match="'reel' is unknown"):
-        decisions.advise(database, scenario="reel")
+        advice.advise(database, scenario="reel")
 
 
 @pytest.mark.slow
 def test_several_seeds_of_few_documents_are_not_told_as_one_seed(made, monkeypatch):
-    places = decisions.read_decisions
+    places = advice.read_decisions
     with_few = {"rows": judged(row("a", -0.1, p=None, effective=5.0))}
 
     def of_few(connection):
         return [p | with_few | {"tested": p["scenario"] != "real"} for p in places(connection)]
 
-    monkeypatch.setattr(decisions, "read_decisions", of_few)
-    shown = decisions.advise(made / "pike.duckdb")
+    monkeypatch.setattr(advice, "read_decisions", of_few)
+    shown = advice.advise(made / "pike.duckdb")
     assert "real / " in shown.partition("One seed each")[0]
     assert (
         "    A -0.100 (-0.150 to -0.050, 3 seeds): few documents; lower in 1 of 3"
@@ -359,17 +359,17 @@ def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
 def test_one_axis_that_hopeless_methods_do_not_rule():
     ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
     place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
-    shown = picture.picture_blocks([place], {})
+    shown = headline.picture_blocks([place], {})
     # The far ends are 0.05, 0.1, 0.1 and 5.05: twice the second.
     assert shown["limit"] == pytest.approx(0.2)
     (block,) = shown["blocks"]
     assert [(one["x"], one["cut"]) for one in block["lines"]] == [
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
-    assert len(picture.picture_blocks([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
+    assert len(headline.picture_blocks([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
 
 
 def test_signs_say_in_how_many_of_how_many_runs():
-    (note,) = display.notes_with_counts({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
+    (note,) = number_marks.notes_with_counts({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
     assert note.startswith("§: in some runs the method never moved a row")
     assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")

@@ -11,17 +11,17 @@ from played import fresh, insert
 
 from pike_mixing.errors import InputError
 from pipeline.results import figures, report, result_manifests, tables
+from pipeline.results.advice import advise
 from pipeline.results.database import build_database
-from pipeline.results.decisions import advise
-from pipeline.results.display import read_doubts
-from pipeline.results.query import answer_query, show_claims
-from pipeline.results.selection import (
+from pipeline.results.database_reader import (
     connect,
     connect_experiment,
     find_database,
     frame,
     select_rows,
 )
+from pipeline.results.number_marks import read_doubts
+from pipeline.results.query import answer_query, show_claims
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files, made_from
 

@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
-from pipeline.results.selection import Row, open_current_version, query
+from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -37,15 +37,9 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 
 
 def compare_registered(given: Path, database: Path | None = None, format: str = "text") -> str:
-    """Compares results with the registration that they were made for.
+    """Compares results with the registration `given` that they were made for, as text or json.
 
-    Args:
-        given: The registration.
-        database: That of the experiment; absent: where the registration's configuration has it.
-        format: text or json.
-
-    Raises:
-        InputError: the registration is wrong, or there is no database.
+    Without a database it is the one that the registration's configuration names.
     """
     chosen = registration.read_registration(given)
     plan = planner.plan(
@@ -71,7 +65,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
                 *(_stale_run_lines(place) if chosen.status == "draft" else ()),
             ],
             "hypotheses": board_tests.judge_hypotheses(
-                chosen.hypotheses, chosen.level, query(connection, "from scenario_differences")
+                chosen.hypotheses, chosen.level, query_rows(connection, "from scenario_differences")
             ),
             "methods": list(_board_rows(chosen, plan, connection)),
         }
@@ -86,7 +80,7 @@ def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]
         yield f"{given} is in no commit"
     elif _git_output(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.files_with_same_scenarios(chosen):
+    for other in registration.registrations_with_same_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
@@ -94,7 +88,7 @@ def _run_deviations(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[str]:
     """Runs and settings that are not as registered, and code that is not as frozen."""
-    runs = query(connection, "select run, settings, code_commit from runs order by run")
+    runs = query_rows(connection, "select run, settings, code_commit from runs order by run")
     made = {
         row["run"]: stage_settings.fill_run_defaults(json.loads(row["settings"])) for row in runs
     }
@@ -102,17 +96,20 @@ def _run_deviations(
     yield from _counted_names_line(
         "runs that were not registered", [run for run in made if run not in plan.runs]
     )
-    own = (
-        f"{run}: {_differing_keys(made[run], plan.runs[run])}" for run in plan.runs if run in made
-    )
-    yield from _counted_names_line(
-        "runs with other settings", [line for line in own if line[-1] != " "]
-    )
-    (row,) = query(connection, "select config from experiment")
+    differing = []
+    for run in [name for name in plan.runs if name in made]:
+        own, wanted = made[run], plan.runs[run]
+        keys = sorted(k for k in own.keys() | wanted.keys() if own.get(k) != wanted.get(k))
+        differing += [f"{run}: {' '.join(keys)}"] if keys else []
+    yield from _counted_names_line("runs with other settings", differing)
+    (row,) = query_rows(connection, "select config from experiment")
     config = normal_form.normalise_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
-        wanted = plan.config[section]
-        names = [n for n, values in wanted.items() if config.get(section, {}).get(n) != values]
+        names = [
+            n
+            for n, values in plan.config[section].items()
+            if config.get(section, {}).get(n) != values
+        ]
         yield from _counted_names_line(f"{section} with other settings", names)
     origin = Path(plan.origin)
     registering = _git_output(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
@@ -157,11 +154,6 @@ def _counted_names_line(what: str, names: Sequence[str]) -> Iterator[str]:
         yield f"{what}: {', '.join(names[:NAMED])}{more}"
 
 
-def _differing_keys(made: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    keys = made.keys() | wanted.keys()
-    return " ".join(sorted(key for key in keys if made.get(key) != wanted.get(key)))
-
-
 def _git_output(folder: Path, *arguments: str) -> str | None:
     """What git answers; None where it fails."""
     command = ["git", "-C", str(folder), *arguments]
@@ -182,14 +174,15 @@ def _board_rows(
         "from steps_of_baseline group by all"
     )
     steps = {
-        (r["scenario"], r["model"], r["method"]): r["steps"] for r in query(connection, measured)
+        (r["scenario"], r["model"], r["method"]): r["steps"]
+        for r in query_rows(connection, measured)
     }
     named = "select distinct board, model, scenario from scenario_differences order by all"
     scenarios: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for row in query(connection, named):
+    for row in query_rows(connection, named):
         scenarios[row["board"], row["model"]].append(row["scenario"])
     boards = "from boards where against = 'mix' order by board, model, difference"
-    for row in query(connection, boards):
+    for row in query_rows(connection, boards):
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
         # Of other runs costs are not known: deviations name what is missing.
@@ -227,7 +220,7 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
-    paper = [registration.at_paper_size(plan.runs[str(run)]) for run in others]
+    paper = [registration.run_at_paper_size(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),

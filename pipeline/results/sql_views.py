@@ -47,11 +47,7 @@ READ_BY_ALL = ("curve_runs", "doubtful_runs")
 
 
 def create_schema(connection: "duckdb.DuckDBPyConnection") -> None:
-    """Creates the base tables and the macros.
-
-    Raises:
-        InputError: DuckDB cannot run a file of them.
-    """
+    """Creates the base tables and the macros."""
     for name in SCHEMA:
         with explain_failure(name):
             connection.execute(_read_text(SQL / f"{name}.sql"))
@@ -62,9 +58,6 @@ def explain_failure(*names: str) -> Iterator[None]:
     """Names the SQL files, by views or `SCHEMA`, whose queries DuckDB cannot run.
 
     Whoever wants another table edits them: a mistake there is the user's.
-
-    Raises:
-        InputError: it cannot; with its message, which counts the lines of the file.
     """
     # The workflow reads captions here, and never asks a database.
     import duckdb
@@ -81,21 +74,13 @@ def explain_failure(*names: str) -> Iterator[None]:
         ) from None
 
 
-def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[str]:
+def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     """Creates the views, or those wanted and what they stand on, over the base tables.
 
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
-
-    Returns:
-        The derived tables that the views read.
-
-    Raises:
-        InputError: DuckDB cannot run a view's query.
     """
-    names = order_views(*wanted)
-    read = {name: tables_read(view_sql_by_name()[name]) for name in names}
-    within = set().union(*read.values())
+    names, within = views_in_order(*wanted), tables_read_by_views(*wanted)
     for name in names:
         if name in within:
             with explain_failure(name):
@@ -105,16 +90,16 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> set[s
         drop = f"drop table {name}; " if name in within else ""
         with explain_failure(name):
             connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
-    return within & DERIVED.keys()
+
+
+def tables_read_by_views(*wanted: str) -> set[str]:
+    """Names of all tables and views that the views read, or those wanted through other views."""
+    return set().union(*(tables_read(view_sql_by_name()[name]) for name in views_in_order(*wanted)))
 
 
 @functools.cache
 def view_sql_by_name() -> dict[str, str]:
-    """SQL of every view by name; folders only put files together.
-
-    Raises:
-        InputError: two files have one name, or one is no text.
-    """
+    """SQL of every view by name; folders only put files together."""
     result: dict[str, Path] = {}
     for path in sorted(SQL.rglob("*.sql")):
         if other := result.get(path.stem):
@@ -130,11 +115,6 @@ def _file_of(name: str) -> str:
 
 
 def _read_text(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        InputError: it is no text.
-    """
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -143,7 +123,7 @@ def _read_text(path: Path) -> str:
         ) from None
 
 
-def order_views(*wanted: str) -> list[str]:
+def views_in_order(*wanted: str) -> list[str]:
     """Names of all views, or of those wanted and what they stand on, each after what it reads."""
     known = view_sql_by_name()
     uses: dict[str, list[str]] = {}
@@ -170,11 +150,7 @@ def view_of(output: str) -> str:
 
 
 def caption(view: str) -> str:
-    """The first paragraph of the comment that opens the view's file: what the view shows.
-
-    Raises:
-        InputError: it opens with none.
-    """
+    """The first paragraph of the comment that opens the view's file: what the view shows."""
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(

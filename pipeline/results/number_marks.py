@@ -1,15 +1,15 @@
-"""What tables and figures show, before it is drawn: marks, cells, and panels of lines."""
+"""Marks of numbers, what they mean, and the cells of tables that show both."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeGuard
 
 import duckdb
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.results import selection
-from pipeline.results.selection import Row
+from pipeline.results import database_reader
+from pipeline.results.database_reader import Row
 
 RING = "\N{DEGREE SIGN}"
 """Stands behind what is grey, where there are no colours."""
@@ -77,7 +77,7 @@ def notes_of_marks(marks: Collection[str]) -> list[str]:
     return [text for mark, text in NOTES.items() if mark in marks]
 
 
-def explained_marks(section: str, marks: Collection[str]) -> set[str]:
+def marks_to_explain(section: str, marks: Collection[str]) -> set[str]:
     """Those of a section's marks that notes explain: bold in the paper's own rows is its own."""
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
@@ -91,7 +91,7 @@ def notes_with_counts(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
 
 
-def explain_marks(row: str, marks: Mapping[str, str]) -> list[str]:
+def mark_explanations(row: str, marks: Mapping[str, str]) -> list[str]:
     """What each mark of one row means, with in how many of how many runs, without its sign."""
     return [
         f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."
@@ -122,13 +122,9 @@ def escape_latex(text: str) -> str:
 
 
 def read_doubts(connection: duckdb.DuckDBPyConnection, place: str) -> Doubts:
-    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts.
-
-    Raises:
-        InputError: the database is of an earlier version.
-    """
+    """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in selection.select_rows(connection, "doubtful_runs", {}, place):
+    for row in database_reader.select_rows(connection, "doubtful_runs", {}, place):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count
@@ -143,7 +139,7 @@ class Cell:
     error: float | None
     shown: str
     marks: frozenset[str] = frozenset()
-    """Of `pipeline.results.display`."""
+    """Of `pipeline.results.number_marks`."""
     published: float | None = None
     runs: tuple[str, ...] = ()
     """The runs that the number is made of."""
@@ -170,13 +166,7 @@ def cell_of(row: Row) -> Cell:
 
 
 def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
-    """A value with its error, in fixed decimals; nothing for a missing value.
-
-    Args:
-        value: Missing where nothing is to be shown.
-        error: Shown behind ±, if there is one.
-        decimals: Digits behind the point.
-    """
+    """A value, with its error behind ± if there is one, in fixed decimals; "" for a missing one."""
     if not is_finite(value):
         return ""
     text = f"{value:,.{decimals}f}"
@@ -188,48 +178,3 @@ def number_with_error(value: float | None, error: float | None, decimals: int) -
 def is_finite(value: float | None) -> TypeGuard[float]:
     """Whether there is a number to show."""
     return value is not None and math.isfinite(value)
-
-
-@dataclass(frozen=True)
-class Series:
-    """One line."""
-
-    key: str
-    """The entry of the legend that it belongs to: a method, a domain or a pair of domains."""
-    position: int
-    """Place of the key among all keys: gives the colour, the same in every figure; -1: ink."""
-    x: Sequence[float]
-    y: Sequence[float | None]
-    low: Sequence[float | None] | None = None
-    """With `high` a band, such as the 95% interval; None leaves a gap."""
-    high: Sequence[float | None] | None = None
-    points: bool = False
-    """Whether it is drawn as dots, not as a line."""
-    sign: str = ""
-    """Stands at the line's end: why its numbers are doubtful."""
-    palette: Sequence[str] = ()
-    """Colours to choose from by `position`, where they are not the figure's."""
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes."""
-
-    scenario: str
-    model: str
-    title: str
-    x_label: str
-    y_label: str
-    series: Sequence[Series]
-    references: Sequence[tuple[str, float]] = ()
-    """Labels and heights of dashed horizontal lines."""
-    scale: str = "linear"
-    """`linear` or `log`; what spans less than a decade is drawn on a linear scale all the same."""
-    y_limits: tuple[float, float] | None = None
-    method: str = ""
-    """The method that the panel is of, if it is of one; its label is the title."""
-
-    @property
-    def scenario_and_model(self) -> tuple[str, str]:
-        """Scenario and model."""
-        return self.scenario, self.model
