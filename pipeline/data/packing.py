@@ -249,7 +249,7 @@ class _CorpusPacker:
             filters.item_ngram_hashes(hygiene.decontaminate)
         encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
         reading = list_batches(self._files)
-        for read, batch in zip(reading, _map_in_order(encode, reading, workers), strict=True):
+        for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):
             self._add_batch(batch, store.is_validation_documents_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
@@ -294,7 +294,7 @@ class _CorpusPacker:
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 
 
-def _map_in_order(
+def _encode_in_threads(
     encode: Callable[[DocumentBatch], EncodedBatch],
     batches: Iterable[DocumentBatch],
     workers: int,

@@ -270,24 +270,24 @@ class Corpus:
             _shards=[np.frombuffer(file, dtype) for file in maps],
         )
 
-    def rows(self, length: int) -> int:
+    def row_count(self, length: int) -> int:
         """How many rows of `length` tokens, each with the target of its last token, there are."""
         return max(0, (self.tokens - 1) // length)
 
-    def read(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
+    def read_rows(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
         """Rows by number: int64 [R, length + 1], row i being `stream[i*L : i*L + L + 1]`."""
         tokens_RxL1 = np.empty((len(row_R), length + 1), np.int64)
-        self.read_into(tokens_RxL1, row_R)
+        self.read_rows_into(tokens_RxL1, row_R)
         return tokens_RxL1
 
-    def read_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
-        """As `read`, into an array that is there."""
+    def read_rows_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
+        """As `read_rows`, into an array that is there."""
         if not len(row_R):
             return
         width = tokens_RxL1.shape[1]
         row_R = np.asarray(row_R, dtype=np.int64)
         assert row_R.min() >= 0, row_R.min()
-        assert row_R.max() < self.rows(width - 1), (row_R.max(), self.rows(width - 1))
+        assert row_R.max() < self.row_count(width - 1), (row_R.max(), self.row_count(width - 1))
         start_R = row_R * (width - 1)
         self._prefetch_rows(start_R, width)
         shard_R = np.searchsorted(self._starts, start_R, side="right") - 1
@@ -302,7 +302,7 @@ class Corpus:
             window_TxL1 = self._views[shard, width]
             tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
         for place in np.flatnonzero(~inside_R):
-            tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
+            tokens_RxL1[place] = self.read_tokens(start_R[place], start_R[place] + width)
         self._refuse_unknown_ids(tokens_RxL1)
 
     def _prefetch_rows(self, start_R: npt.NDArray[np.int64], width: int) -> None:
@@ -311,7 +311,7 @@ class Corpus:
         Asking costs as much as reading rows that are there, and saves waiting for each in turn.
         """
         waits = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-        self.span(start_R[0], start_R[0] + 1)
+        self.read_tokens(start_R[0], start_R[0] + 1)
         waited = resource.getrusage(resource.RUSAGE_SELF).ru_majflt != waits
         if not waited or not hasattr(mmap, "MADV_WILLNEED"):
             return
@@ -321,7 +321,7 @@ class Corpus:
                 page = first * size // mmap.PAGESIZE * mmap.PAGESIZE
                 self._maps[shard].madvise(mmap.MADV_WILLNEED, page, last * size - page)
 
-    def span(self, start: int, stop: int) -> Tokens:
+    def read_tokens(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64."""
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
         pieces = [self._shards[s][first:last] for s, first, last in self._shard_spans(start, stop)]
@@ -348,7 +348,7 @@ class Corpus:
             yield shard, start - self._starts[shard], end - self._starts[shard]
             start, shard = end, shard + 1
 
-    def documents(self) -> npt.NDArray[Any]:
+    def document_records(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
         path = self.folder / documents_file_name(self.split)
         return np.load(path, allow_pickle=False, mmap_mode="r")

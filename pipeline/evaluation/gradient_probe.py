@@ -120,7 +120,7 @@ def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[li
     for domain in work.domains:
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
-        total = corpus.rows(length)
+        total = corpus.row_count(length)
         if total < 1:
             raise InputError(
                 f"domain {domain!r} has {corpus.tokens:,} {probe.split} tokens in "
@@ -128,7 +128,7 @@ def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[li
                 "more text, or probe the other split"
             )
         count = min(total, probe.rows)
-        tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
+        tokens_RxL1 = corpus.read_rows(np.arange(count) * total // count, length)
         result.append(torch.from_numpy(tokens_RxL1))
     return result, pieces
 

@@ -64,7 +64,7 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
     """
-    total = corpus.rows(length)
+    total = corpus.row_count(length)
     if total < 1:
         raise InputError(
             f"{corpus.folder} has {corpus.tokens:,} {corpus.split} tokens, fewer than one window "
@@ -74,14 +74,14 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     count = min(total, at_most)
     row_R = np.arange(count) * total // count
     target_N = (row_R[:, None] * length + 1 + np.arange(length)).ravel()
-    documents = corpus.documents()
+    documents = corpus.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     covered_D, at_N = np.unique(np.searchsorted(end_D, target_N, side="right"), return_inverse=True)
     covered = documents[covered_D]
     share_D = np.bincount(at_N) / covered["tokens"]
     hash_G, place_D = np.unique(covered["hash"], return_inverse=True)
     return Windows(
-        tokens_RxL1=corpus.read(row_R, length),
+        tokens_RxL1=corpus.read_rows(row_R, length),
         documents=[f"{text:016x}" for text in hash_G],
         place_N=place_D[at_N],
         tokens_G=np.bincount(place_D[at_N]),

@@ -21,7 +21,7 @@ def cleaned(packed):
     def cleaned(texts, **hygiene):
         corpus = packed(texts, entropy=2.0, hygiene=hygiene)
         splits = [Corpus.open(corpus, split) for split in SPLITS]
-        found = [hashed for split in splits for hashed in split.documents()["hash"].tolist()]
+        found = [hashed for split in splits for hashed in split.document_records()["hash"].tolist()]
         return manifest(corpus), sorted(found)
 
     return cleaned

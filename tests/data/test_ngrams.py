@@ -50,6 +50,6 @@ class Stream:
     def __init__(self, tokens):
         self.stream, self.tokens = tokens, len(tokens)
 
-    def span(self, start, stop):
+    def read_tokens(self, start, stop):
         assert 0 <= start <= stop <= self.tokens
         return self.stream[start:stop]

@@ -48,10 +48,10 @@ def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, 
     folder = packed(texts, shard_tokens=100)
     for split, stream in by_hand(texts, tokenizer).items():
         corpus = Corpus.open(folder, split, verify=True)
-        assert corpus.span(0, corpus.tokens).tolist() == stream
+        assert corpus.read_tokens(0, corpus.tokens).tolist() == stream
         assert len(corpus.manifest["splits"][split]["shards"]) == -(-len(stream) // 100)
         own = [t for t in texts if split_of(t) == split]
-        documents = corpus.documents()
+        documents = corpus.document_records()
         # One token a letter and the end; a letter is a byte.
         assert documents["tokens"].tolist() == [len(text) + 1 for text in own]
         assert documents["bytes"].tolist() == [len(text) for text in own]
@@ -80,7 +80,7 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
     kept = [text for text in validation if text not in searched]
     assert searched
     for split, texts in (("train", train), ("validation", kept), ("search", searched)):
-        hashes = Corpus.open(folder, split, verify=True).documents()["hash"].tolist()
+        hashes = Corpus.open(folder, split, verify=True).document_records()["hash"].tolist()
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
     assert sorted(sample_texts(source, 10**6, 0.3)) == sorted(train)
@@ -93,7 +93,7 @@ def test_duplicates_of_a_sources_own_validation_text_leave_training(packed, tmp_
     own_validation(tmp_path, every[:300], every[150:300])
     folder = packed(None, hygiene={"drop_duplicates": True}, tokens=tokens)
     found = {
-        split: Corpus.open(folder, split).documents()["hash"].tolist()
+        split: Corpus.open(folder, split).document_records()["hash"].tolist()
         for split in ("train", "validation", "search")
     }
     assert found["train"] == [text_hash(text) for text in every[: 25 if tokens else 150]]
@@ -188,7 +188,7 @@ def test_training_stops_at_the_document_that_reaches_the_limit(packed, letters, 
     texts = words(0)
     sizes = [len(t) + 1 for t in texts if split_of(t) == "train"]
     folder = packed(texts, tokens=sum(sizes[:9]) + beyond)
-    assert Corpus.open(folder, "train").documents()["tokens"].tolist() == sizes[:documents]
+    assert Corpus.open(folder, "train").document_records()["tokens"].tolist() == sizes[:documents]
     # Validation is the same whatever the limit.
     whole = by_hand(texts, Tokenizer(letters))["validation"]
     assert Corpus.open(folder, "validation").tokens == len(whole)
@@ -213,11 +213,11 @@ def test_the_stream_is_that_of_the_documents(
     pack_corpus(folder / "p.json", source, letters, folder / "out", workers=1)
     for split, stream in by_hand(texts, Tokenizer(letters), 0.5).items():
         corpus = Corpus.open(folder / "out", split, verify=True)
-        assert corpus.span(0, corpus.tokens).tolist() == stream
+        assert corpus.read_tokens(0, corpus.tokens).tolist() == stream
         shards = [shard["tokens"] for shard in corpus.manifest["splits"][split]["shards"]]
         full, last = divmod(len(stream), shard_tokens)
         assert shards == [shard_tokens] * full + [last] * bool(last)
-        assert corpus.documents()["tokens"].sum() == corpus.tokens == len(stream)
+        assert corpus.document_records()["tokens"].sum() == corpus.tokens == len(stream)
 
 
 def test_unigram_nats_of_a_worked_example(packed, letters):
@@ -226,7 +226,7 @@ def test_unigram_nats_of_a_worked_example(packed, letters):
     assert unigram_nats(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
     folder, size = packed(words(0)), Tokenizer(letters).vocabulary
     train, validation = (
-        np.bincount(corpus.span(0, corpus.tokens), minlength=size)
+        np.bincount(corpus.read_tokens(0, corpus.tokens), minlength=size)
         for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
     )
     nats = manifest(folder)["unigram_nats"]
