@@ -198,8 +198,8 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
 
     def __exit__(self, *_: object) -> None:
         """Closes the files; after an error their last bytes do not matter."""
-        with errors.explain_disk_errors(self._folder):
-            self._list.close()
+        # To close a file can fail on a full disk, too: the other one is closed all the same.
+        with errors.explain_disk_errors(self._folder), self._list:
             if self._shard is not None:
                 self._shard.close()
 
