@@ -283,17 +283,6 @@ def test_what_is_not_there_is_named(hub, tmp_path, monkeypatch, values, message)
         download(tmp_path / "a", settings(**values))
 
 
-@pytest.mark.slow
-def test_a_damaged_file_of_the_hub_itself_is_told_from_a_bad_connection(hub, tmp_path):
-    whole = json_lines(texts(1))
-    hub.repositories["datasets/owner/c4"][NAME.format(1)] = whole[: len(whole) // 2]
-    with pytest.raises(InputError, match=r"00001-of-00004.*cannot be read.*it is cut off"):
-        download(tmp_path / "a", DE)
-    # The first file is whole: with a budget that it fills the second is not missed.
-    first = sum(map(len, texts(0)))
-    assert read(download(tmp_path / "b", {**DE, "bytes": first})) == texts(0)
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [
