@@ -79,7 +79,7 @@ def main() -> None:
 def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) -> dict[str, Any]:
     """Truth, and estimates in its units: mean and standard deviation by b and s."""
     rows = DomainRows({"one": Corpus.open(corpus, "train")}, BATCH["length"], 0, "estimators")
-    tokens = rows.read_rows(torch.tensor([pool]).numpy(), torch.tensor([0]).numpy())
+    tokens = rows.read_tokens_at(torch.tensor([pool]).numpy(), torch.tensor([0]).numpy())
     tokens_PxL1 = torch.from_numpy(tokens)
     gram_PxP = row_products(model, tokens_PxL1)
     squared_norm = float(gram_PxP.mean())

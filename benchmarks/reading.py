@@ -53,7 +53,7 @@ def ours(folders: list[Path], first: int) -> Read:
     # The order of 4,096 rows is computed at once: that is not the disk's time.
     for order, count in zip(mixture._orders, COUNTS, strict=True):
         order.take(first * count, count)
-    return lambda number: mixture.read_rows(counts, number * counts)
+    return lambda number: mixture.read_tokens_at(counts, number * counts)
 
 
 def nanogpt(folders: list[Path], _: int) -> Read:

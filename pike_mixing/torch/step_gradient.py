@@ -119,7 +119,7 @@ class StepGradient:
 
     @functools.cached_property
     def target(self) -> Target:
-        """The model's parameters, read once, and anew after `use`."""
+        """The model's parameters, read once, and anew after `set_model`."""
         if self.model is None:
             raise InputError("Mixing has no model to measure: give it one, or set `mixing.model`")
         return Target(self.model, self.passes)

@@ -70,7 +70,7 @@ class DomainRows:
         """How many times each domain has been read, by domain."""
         return dict(zip(self.domains, (positions_K / self.rows_K).tolist(), strict=True))
 
-    def read_rows(
+    def read_tokens_at(
         self,
         counts_K: npt.NDArray[np.integer[Any]],
         positions_K: npt.NDArray[np.integer[Any]],

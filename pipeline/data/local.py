@@ -162,7 +162,7 @@ def _without_dataset_caches(files: list[str]) -> list[str]:
     caches: set[str] = set()
     for state in {path.parent / "state.json" for path in arrow}:
         if state.exists():
-            parts = atomic_files.read_mapping(state).get("_data_files", [])
+            parts = atomic_files.read_json_mapping(state).get("_data_files", [])
             listed = {state.parent / part["filename"] for part in parts}
             if missing := sorted(path.name for path in listed if not path.exists()):
                 raise InputError(

@@ -166,7 +166,7 @@ def pack_corpus(
         InputError: wrong settings, damaged documents, too little text, a tokenizer that does not
             know the text, or a full disk.
     """
-    values = atomic_files.read_mapping(settings_file)
+    values = atomic_files.read_json_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
     unwanted = chosen.hygiene.decontaminate
     items = filters.item_files(unwanted) if unwanted else []

@@ -46,7 +46,7 @@ def download_source(settings_file: Path, out: Path) -> None:
     Raises:
         InputError: wrong settings, a source that cannot be read, no documents, or a full disk.
     """
-    values = atomic_files.read_mapping(settings_file)
+    values = atomic_files.read_json_mapping(settings_file)
     source = parse_source(values, f"sources.{out.name}")
     held_out = source.validation_source()
     given = [path for one in (source, held_out) if one for path, _ in one.named_files()]

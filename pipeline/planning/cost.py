@@ -35,7 +35,7 @@ def estimate_cost(
     the experiment. A device with `:8` is eight that train each run together. With `format` json
     hours are those of devices, times seconds, sizes bytes.
     """
-    behind = [path for path in configurations[1:] if path.suffix not in planner.SUFFIXES]
+    behind = [path for path in configurations[1:] if path.suffix not in planner.CONFIG_SUFFIXES]
     targets = [*targets, *map(str, behind)]
     files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
     if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
@@ -43,7 +43,7 @@ def estimate_cost(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
             + ",".join([*devices, *named])
         )
-    if named := [one for one in targets if Path(one).suffix in planner.SUFFIXES]:
+    if named := [one for one in targets if Path(one).suffix in planner.CONFIG_SUFFIXES]:
         raise InputError(
             f"{' '.join(named)}: a configuration, and no file to make: type --config "
             + " ".join([*map(str, configurations), *named])
@@ -118,7 +118,7 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
 def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
-    here = environment.available_memory()
+    here = environment.available_memory_bytes()
     if not work.device.memory_bytes and most["memory_bytes"] > here:
         yield (
             f"{work.device.name}: a job of {most['rule']} takes about "

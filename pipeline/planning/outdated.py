@@ -130,7 +130,7 @@ class PlanComparison:
             stage, part, python, uses_transformers=uses_transformers
         )
         return tuple(
-            made_from.compare_finished(
+            made_from.differences_from_today(
                 Path(self.plan.manifest(rule, name)),
                 stage,
                 self._known,

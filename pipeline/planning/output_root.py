@@ -99,7 +99,7 @@ def refuse_unopenable_path(path: Path) -> None:
 def read_mapping_or_none(path: Path) -> dict[str, Any] | None:
     """The content of a JSON file; None where there is none, or another's."""
     with contextlib.suppress(InputError):
-        return atomic_files.read_mapping(path)
+        return atomic_files.read_json_mapping(path)
     return None
 
 

@@ -185,7 +185,7 @@ def closing_hints(plan: Plan) -> list[str]:
     more.
     """
     made = filter(Path.exists, (Path(plan.manifest("pack", corpus)) for corpus in plan.corpora))
-    warnings = (atomic_files.read_mapping(manifest).get("warnings", ()) for manifest in made)
+    warnings = (atomic_files.read_json_mapping(manifest).get("warnings", ()) for manifest in made)
     doubts = fold_doubts([doubt for several in warnings for doubt in several])
     report, database = (
         Path(plan.results) / "report" / "index.html",

@@ -190,7 +190,7 @@ def read_json(path: Path) -> Any:
         ) from None
 
 
-def read_mapping(path: Path) -> dict[str, Any]:
+def read_json_mapping(path: Path) -> dict[str, Any]:
     """Reads JSON that is a mapping, such as a settings file.
 
     Raises:

@@ -110,7 +110,7 @@ class DigestCache:
         self._path, self._changed = path, False
         self._known: dict[str, Any] = {}
         with contextlib.suppress(InputError, OSError):
-            self._known = atomic_files.read_mapping(path)
+            self._known = atomic_files.read_json_mapping(path)
 
     def sha256(self, path: Path) -> str:
         return self.remember(path, atomic_files.sha256)

@@ -281,7 +281,7 @@ def manifest_beside(out: Path) -> Path:
     return out.with_suffix(f".{atomic_files.MANIFEST}")
 
 
-def compare_finished(
+def differences_from_today(
     path: Path,
     stage: str,
     cache: checksums.DigestCache,

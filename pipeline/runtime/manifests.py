@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -148,8 +148,6 @@ ARCHIVE = _typed_dict(
 )
 """That of `pike record`. Its names become paths, and somebody else may have written them."""
 ARCHIVE_REMEDY = "take the archive anew from where it came"
-MOST_OF_ARCHIVE = 2**24
-"""Bytes of an archive's manifest, and of each of its files of settings."""
 
 CHECKPOINT = _typed_dict(
     {
@@ -287,7 +285,14 @@ def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
-def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
+class FinishedRun(NamedTuple):
+    """A run with its manifest."""
+
+    manifest: dict[str, Any]
+    settings: settings.Run
+
+
+def read_run(folder: Path) -> FinishedRun:
     """The manifest of a finished run, and the run's settings.
 
     Raises:
@@ -300,7 +305,8 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    own = settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    return FinishedRun(result, own)
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:
@@ -330,8 +336,6 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / atomic_files.MANIFEST
     refuse_link(path, folder)
-    if path.is_file() and path.stat().st_size > MOST_OF_ARCHIVE:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes: it is of no archive")
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
     if not is_archive_manifest(content):
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
@@ -343,13 +347,8 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
             for one in result["reads"].keys() - OUTPUTS
         ]
     )
-    for name, file in result["files"].items():
+    for name in result["files"]:
         refuse_link(folder / name, folder)
-        if name.endswith(".json") and file["bytes"] > MOST_OF_ARCHIVE:
-            raise InputError(
-                f"{path} lists {file['bytes']:,} bytes of {name}, more than any settings have: "
-                f"{ARCHIVE_REMEDY}"
-            )
     return result
 
 

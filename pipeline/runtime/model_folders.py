@@ -17,7 +17,7 @@ HEAD_WIDTH = 64
 """Of a model that says nothing of heads: a state-space model is priced as if it had some."""
 
 
-def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
+def read_model_settings(path_text: str, setting: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
     `path_text` is the file or its folder, and was named at `setting`.
@@ -29,7 +29,7 @@ def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{setting}: {path} does not exist: name a folder with a config.json")
     file_kinds.refuse_wrong_file_kind(path)
-    values = atomic_files.read_mapping(path)
+    values = atomic_files.read_json_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
         for ours, theirs in SIZES.items()

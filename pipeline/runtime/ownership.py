@@ -54,7 +54,7 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
         )
 
 
-def sibling_paths(
+def output_paths_by_suffix(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
     """The files that a stage makes beside `out`, by suffix; each is one that it may write.
@@ -88,7 +88,9 @@ def is_blocked_mark(mark: Path) -> bool:
     return mark.is_symlink() or (mark.exists() and not mark.is_file())
 
 
-def files_without_mark(files: Sequence[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
+def unmarked_files_by_mark(
+    files: Sequence[Path], stage: str, folder: Path
+) -> dict[Path, list[Path]]:
     """Files of a stage that no mark says it made, by the mark that should; it would refuse them.
 
     `folder` is the one that the stage made, if it makes one.

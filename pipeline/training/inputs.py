@@ -36,7 +36,7 @@ class RunInputs:
     """Weights by domain that other runs found."""
     reference: Transformer | None
     """A finished run's model."""
-    taken: made_from.InputSnapshot
+    snapshot: made_from.InputSnapshot
     """Manifests of all of them, and the code, as they were before they were read."""
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
@@ -63,7 +63,7 @@ def read_inputs(
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
-    taken = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
+    snapshot = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
     opened_corpora = _open_training_splits(corpora, work)
     _check_optional_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
@@ -76,7 +76,7 @@ def read_inputs(
     if reference is not None:
         model, identity["reference"] = _load_reference(reference, work)
     held_out = _open_validation_splits(corpora, work) if work.training.validation_every else {}
-    return RunInputs(opened_corpora, held_out, weights, model, taken, identity)
+    return RunInputs(opened_corpora, held_out, weights, model, snapshot, identity)
 
 
 def _open_split(folder: Path, work: settings.Run, split: str) -> dict[str, Corpus]:
@@ -197,7 +197,7 @@ def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
 
 def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    result, _ = reading.read_run(folder)
+    result = reading.read_run(folder).manifest
     known = set(result["domains"])
     if not set(work.domains) <= known:
         raise InputError(
@@ -233,7 +233,10 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = 4 * copies * work.model.parameter_count(pieces), environment.available_memory()
+    needed, here = (
+        4 * copies * work.model.parameter_count(pieces),
+        environment.available_memory_bytes(),
+    )
     if needed > here and not work.model.architecture:
         raise InputError(
             f"model {work.model_name!r} has {work.model.parameter_count(pieces):,} parameters, "

@@ -70,7 +70,7 @@ class MixedRows:
         mixture = self._mixtures[purpose]
 
         def read(which: range) -> Tensor:
-            tokens_BxL1 = mixture.read_rows(count_K, positions_K, which)
+            tokens_BxL1 = mixture.read_tokens_at(count_K, positions_K, which)
             return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
@@ -152,7 +152,7 @@ def pretrain(
         inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
         if distributed.broadcast_from_main(
-            lambda: given.taken.restore_if_unchanged(manifest, values)
+            lambda: given.snapshot.restore_if_unchanged(manifest, values)
         ):
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard)
@@ -298,7 +298,7 @@ class _Training:
         epochs = self.train_rows.epochs_by_domain(state.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            self.folder.finish(self.given.taken, epochs, self.device)
+            self.folder.finish(self.given.snapshot, epochs, self.device)
 
     def _validate_if_due(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""

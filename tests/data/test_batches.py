@@ -85,7 +85,7 @@ def test_counts_are_exact_and_epochs_complete(corpora, counts):
     mixture, positions = DomainRows(corpora, 2, 1, "train"), np.zeros(2, np.int64)
     seen = {0: [], 1: []}
     for counts_K in np.array(counts):
-        tokens = mixture.read_rows(counts_K, positions)
+        tokens = mixture.read_tokens_at(counts_K, positions)
         assert tokens.shape == (counts_K.sum(), 3)
         assert tokens.dtype == np.int64
         # Tokens of `b` begin at 50.
@@ -102,8 +102,10 @@ def test_counts_are_exact_and_epochs_complete(corpora, counts):
 
 
 def test_a_domain_has_its_order_from_its_name_alone(corpora):
-    both = DomainRows(corpora, 2, 0, "train").read_rows(np.array([5, 3]), np.array([0, 0]))
-    alone = DomainRows({"b": corpora["b"]}, 2, 0, "train").read_rows(np.array([3]), np.array([0]))
+    both = DomainRows(corpora, 2, 0, "train").read_tokens_at(np.array([5, 3]), np.array([0, 0]))
+    alone = DomainRows({"b": corpora["b"]}, 2, 0, "train").read_tokens_at(
+        np.array([3]), np.array([0])
+    )
     assert (both[5:] == alone).all()
 
 
@@ -113,7 +115,7 @@ def test_a_domain_has_its_order_from_its_name_alone(corpora):
 def test_seed_purpose_and_name_make_an_order(corpora, seed, purpose, domain):
     def batch(seed, purpose, domain):
         mixture = DomainRows({domain: corpora["a"]}, 2, seed, purpose)
-        return mixture.read_rows(np.array([50]), np.array([0])).tolist()
+        return mixture.read_tokens_at(np.array([50]), np.array([0])).tolist()
 
     assert batch(seed, purpose, domain) != batch(0, "t", "a")
 
@@ -129,9 +131,9 @@ def test_repeats_are_counted_and_capped(corpora):
     # a has 5 rows, b 3.
     assert mixture.epochs_by_domain(np.array([5, 4])) == {"a": 1.0, "b": pytest.approx(4 / 3)}
     # One and a half times 3 rows are 4 whole ones.
-    assert len(mixture.read_rows(np.array([0, 4]), np.array([0, 0]))) == 4
-    assert len(mixture.read_rows(np.array([1, 0]), np.array([6, 4]))) == 1
+    assert len(mixture.read_tokens_at(np.array([0, 4]), np.array([0, 0]))) == 4
+    assert len(mixture.read_tokens_at(np.array([1, 0]), np.array([6, 4]))) == 1
     with pytest.raises(InputError, match=r"'b': all rows have been read 1\.5 times.*max_epochs"):
-        mixture.read_rows(np.array([0, 1]), np.array([0, 4]))
+        mixture.read_tokens_at(np.array([0, 1]), np.array([0, 4]))
     with pytest.raises(InputError, match="'a', 'b'"):
-        mixture.read_rows(np.array([8, 1]), np.array([0, 4]))
+        mixture.read_tokens_at(np.array([8, 1]), np.array([0, 4]))

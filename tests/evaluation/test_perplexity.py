@@ -105,5 +105,5 @@ def test_a_loss_that_is_no_number_is_kept_visible(windows):
 
 
 def test_a_split_shorter_than_a_window_is_refused(windows):
-    with pytest.raises(InputError, match="3 validation tokens, fewer than one window of 8"):
+    with pytest.raises(InputError, match="3 validation tokens, fewer than one row of 8"):
         windows([[5, 6]], 8)

@@ -66,7 +66,7 @@ def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, m
     monkeypatch.chdir(tmp_path)
     atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
     change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
-    monkeypatch.setattr(made_from, "compare_finished", lambda *_: [change])
+    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [change])
     with duckdb.connect("other/pike.duckdb") as connection:
         database_reader.log_database_used(connection, Path("other/pike.duckdb"))
     assert (

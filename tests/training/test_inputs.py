@@ -207,7 +207,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     seen = last_state(run)["method.seen"]
     assert len(seen) == 3
     opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
-    rows = DomainRows(opened, 8, 0, "comparison").read_rows(np.array([4, 4]), np.array([0, 0]))
+    rows = DomainRows(opened, 8, 0, "comparison").read_tokens_at(np.array([4, 4]), np.array([0, 0]))
     model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
     with torch.no_grad():
         nll_BxL = token_losses(model, torch.from_numpy(rows))

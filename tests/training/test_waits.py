@@ -95,7 +95,7 @@ def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_
     opened = {domain: Corpus.open(corpora / domain, "train") for domain in ("easy", "hard")}
     mixture = DomainRows(opened, 8, 0, "train")
     count_K, start_K = np.array([5, 3]), np.array([2, 0])
-    expected = mixture.read_rows(count_K, start_K)
+    expected = mixture.read_tokens_at(count_K, start_K)
     rows = MixedRows(
         {"train": mixture},
         Passes(None),
