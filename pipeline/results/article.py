@@ -54,7 +54,8 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
             )
         )
         partial.write_text(text, encoding="utf-8")
-    result_manifests.write_result_manifest(out, taken, {"shown": shown}, [out])
+    made = made_from.manifest_beside(out)
+    taken.write_manifest(made, settings={"shown": shown}, files=[out], facts={})
 
 
 def _article_table(path: Path) -> dict[str, Any]:

@@ -76,7 +76,9 @@ def write_database(
             f"{out} cannot be written ({first}): {errors.write_error_remedy(error)}"
         ) from error
     settings_of_it = records.database_settings(experiment.plain_values())
-    result_manifests.write_result_manifest(out, taken, settings_of_it, [out])
+    taken.write_manifest(
+        made_from.manifest_beside(out), settings=settings_of_it, files=[out], facts={}
+    )
 
 
 def _fill_tables(

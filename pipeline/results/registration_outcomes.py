@@ -14,7 +14,6 @@ from pike_mixing.errors import InputError
 from pipeline.planning import (
     dependencies,
     normal_form,
-    outdated,
     planner,
     registration,
     shorthand,
@@ -25,6 +24,7 @@ from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.database_reader import Row, open_current_version, query_rows
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -119,8 +119,7 @@ def _run_deviations(
 
 def _stale_run_lines(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
-    compared = outdated.compare_results(*database.absolute().parents[:2])
-    stale = dict.fromkeys(one.artifact for one in (compared.own_differences() if compared else ()))
+    stale = dict.fromkeys(one.artifact for one in read_stale_work(database) or ())
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _counted_names_line("runs older than today's code or settings", runs)
 

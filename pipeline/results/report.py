@@ -12,7 +12,7 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.planning import outdated, records
+from pipeline.planning import records
 from pipeline.planning.configuration import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
@@ -34,6 +34,7 @@ from pipeline.results.database_reader import (
     query_rows,
 )
 from pipeline.results.report_facts import REPORT
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 
@@ -78,7 +79,8 @@ def write_report(
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     under = {"config": records.fill_config_defaults(named.config), "rules": named.rules}
-    result_manifests.write_result_manifest(index_page, taken, under, places.values())
+    made = made_from.manifest_beside(index_page)
+    taken.write_manifest(made, settings=under, files=[*places.values()], facts={})
 
 
 def _page_texts(
@@ -89,11 +91,9 @@ def _page_texts(
     # Commands ask the database of all runs, beside one of some.
     asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
     content["database"] = shlex.quote(str(asked))
-    content["stale"] = None
-    if compared := outdated.compare_results(*database.absolute().parents[:2]):
-        # The report itself is being made.
-        every = (one for one in compared.own_differences() if one.artifact != "report")
-        content["stale"] = [one._asdict() for one in every]
+    stale = read_stale_work(database)
+    # The report itself is being made.
+    content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))

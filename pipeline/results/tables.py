@@ -43,7 +43,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import number_marks, result_manifests, sql_views
 from pipeline.results.database_reader import Row, connect_experiment, select_rows
 from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
-from pipeline.runtime import atomic_files, output_formats, ownership
+from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validate_settings import validate
 
@@ -116,7 +116,8 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    result_manifests.write_result_manifest(out, taken, values, places.values())
+    made = made_from.manifest_beside(out)
+    taken.write_manifest(made, settings=values, files=[*places.values()], facts={})
 
 
 def read_sections(table: TableSettings, database: Path, place: str) -> list[TableSection]:

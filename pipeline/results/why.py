@@ -13,7 +13,6 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.planning import outdated
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (
     Row,
@@ -25,6 +24,7 @@ from pipeline.results.database_reader import (
     query_rows,
     whole_database_hint,
 )
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -87,9 +87,8 @@ def explain_artifact(
         if not all(name.startswith("paper") for name in read):
             whole = whole_database_hint(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
-    compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.own_differences() if compared else ():
+    for one in read_stale_work(database) or ():
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named)
     if format == "json":
