@@ -41,7 +41,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     kind = KINDS[figure.kind or figure.name]
     view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
     places = ownership.sibling_paths(out, (".svg", ".png", ".json"), "figure", [settings, database])
-    taken = result_manifests.snapshot_inputs(
+    snapshot = result_manifests.snapshot_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
     with connect_experiment(database) as connection:
@@ -84,7 +84,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
     made = made_from.manifest_beside(out)
-    taken.write_manifest(made, settings=values, files=[*places.values()], facts={})
+    snapshot.write_manifest(made, settings=values, files=[*places.values()], facts={})
 
 
 def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:

@@ -252,8 +252,9 @@ class _LineageTree:
         of_row = f", row {self._rows[name]}" if name in self._rows else ""
         yield f"{indent}{name}{of_row}  {_maker_text(row)}"
         yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-        if shown := [f"{key} {_shorten_checksum(facts[key])}" for key in FACTS if facts.get(key)]:
-            yield f"{detail}{', '.join(shown)}"
+        if shown := [f"{key} {facts[key]}" for key in FACTS if facts.get(key)]:
+            # Checksums by their first digits.
+            yield detail + re.sub(r"\b([0-9a-f]{16})[0-9a-f]{48}\b", r"\1", ", ".join(shown))
         for reason in self._stale.get(name, []):
             yield detail + output_formats.colour_text(f"OUT OF DATE: {reason} changed", "red")
 
@@ -280,9 +281,3 @@ def _maker_text(row: Row) -> str:
     commit = row["code_commit"]
     at = f" at {commit[:12]}{'+' if commit.endswith('+') else ''}" if commit else ""
     return f"[{row['produced_by']}, code {row['code_fingerprint']}{at}]"
-
-
-def _shorten_checksum(value: Any) -> str:
-    """Checksums by their first 16 digits, all else whole."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text[:16] if re.fullmatch("[0-9a-f]{64}", text) else text
