@@ -242,7 +242,7 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
     read = scores.Scores()
     place = read_sides.find_own_records(Path(records.ROOT / "recorded"))
     assert place is not None
-    read_sides.read_own_results(place, "A", read, method)
+    read_sides.add_own_results(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
     pairs = [

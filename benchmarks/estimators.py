@@ -53,7 +53,7 @@ PAGE = records.ROOT / "docs" / "estimators.md"
 
 def main() -> None:
     chosen = measure.arguments(__doc__, "estimators", steps=300, pool=384, draws=400, page=PAGE)
-    config = planner.read_configuration(records.ROOT / "config.yaml")
+    config = planner.read_expanded_config(records.ROOT / "config.yaml")
     named = {domain: {**config["sources"][domain], "bytes": 600_000} for domain in DOMAINS}
     tenth = chosen.steps // 10
     often = {"warmup_steps": tenth, "checkpoint_every": tenth, "resume_every": chosen.steps}

@@ -20,7 +20,7 @@ from benchmarks.steps import Size
 from benchmarks.training import step_of_ours
 from pipeline import settings
 from pipeline.model.transformer import initial_model, parameter_count
-from pipeline.runtime import devices
+from pipeline.runtime import devices, pick_device
 from pipeline.training import step_log
 
 PAPER_STEPS = 120_000
@@ -39,7 +39,7 @@ def main() -> None:
     options: dict[str, Any] = {"sizes": list(SIZES)[1:], "steps": 10, "device": "cuda"}
     options["eager"] = {"action": "store_true", "help": "without compiling"}
     chosen = measure.arguments(__doc__, "gpu_utilisation", **options, side=8192)
-    device, result = devices.pick_device(chosen.device), {}
+    device, result = pick_device.pick_device(chosen.device), {}
     for name in chosen.sizes:
         size, microbatch = SIZES[name]
         peaks = [matrix_peak(device, chosen.side)]

@@ -136,7 +136,7 @@ def configuration(
     folder: Path, methods: Mapping[str, Any], seeds: Sequence[int], model: str
 ) -> dict[str, Any]:
     """The default experiment's scenario installed with these methods alone."""
-    base = planner.read_configuration(ROOT / "config.yaml")
+    base = planner.read_expanded_config(ROOT / "config.yaml")
     scenario = base["scenarios"]["installed"] | {"evaluation": "losses"}
     scenario.pop("probe", None)
     runs = {"scenarios": ["installed"], "models": [model], "seeds": list(seeds)}

@@ -30,7 +30,7 @@ def main() -> None:
     chosen = measure.arguments(__doc__, "planning", runs=1000, rounds=3)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        config = planner.read_configuration(records.ROOT / "config.yaml")
+        config = planner.read_expanded_config(records.ROOT / "config.yaml")
         first = config["runs"][0]
         first["seeds"] = list(range(max(1, chosen.runs // len(first["methods"]))))
         # The other tables and figures are of runs that are not planned here.

@@ -172,6 +172,8 @@ def compared(
 class Idle(nn.Module):
     """A model of few tokens that does nothing with them."""
 
+    takes_layouts = True
+
     def __init__(self) -> None:
         super().__init__()
         self.vocabulary = 16
@@ -181,7 +183,7 @@ class Idle(nn.Module):
     def hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         return torch.zeros(*tokens_BxL.shape, 1)
 
-    def prefill_cache(self, tokens_P: Tensor) -> list[Any]:
+    def prefix_keys_values(self, tokens_P: Tensor) -> list[Any]:
         return []
 
 

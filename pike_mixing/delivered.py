@@ -66,6 +66,13 @@ FIRST_LOOK = 64
 """Rows after which a training looks first; then each time that they have doubled."""
 
 
+SUMS = (
+    *("rows", "tokens", "expected", "others", "last_step", "expected_at_last", "tokens_at_last"),
+    *("surplus", "squares", "cubes", "token_squares"),
+)
+"""What is summed up by domain, or remembered of a domain's last step."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Finding:
     """One way in which what came is not the plan."""
@@ -146,9 +153,7 @@ class Delivered:
         self._looks, self._next = 0, FIRST_LOOK
         self.steps, self._most = 0, 0.0
         K = len(self.domains)
-        names = ("rows", "tokens", "expected", "others", "surplus", "squares", "cubes")
-        names += ("token_squares", "expected_at_last", "tokens_at_last", "last_step")
-        self._sums = {name: np.zeros(K) for name in names}
+        self._sums = {name: np.zeros(K) for name in SUMS}
 
     def add(
         self,
@@ -337,9 +342,9 @@ class Delivered:
             off_K = self._token_share_p_values() <= level
             off_K = off_K & (off_K & (never_p_K <= level)).any()
         of_domains = [
-            *self._ends(self._ended_p_values() <= level),
-            *self._absences((sums["rows"] == 0) & (never_p_K <= level)),
-            *(self._domains_without_tokens() if self.of == "tokens" else ()),
+            *self._ended_findings(self._ended_p_values() <= level),
+            *self._never_came_findings((sums["rows"] == 0) & (never_p_K <= level)),
+            *(self._no_tokens_findings() if self.of == "tokens" else ()),
         ]
         yield from of_domains
         if of_domains or not off_K.any():
@@ -349,7 +354,7 @@ class Delivered:
         else:
             yield Finding("packing-or-filtering", None, self._wrong_shares_message(off_K))
 
-    def _ends(self, ended_K: Array) -> Iterator[Finding]:
+    def _ended_findings(self, ended_K: Array) -> Iterator[Finding]:
         for k in np.flatnonzero(ended_K):
             message = (
                 f"{self.domains[k]} ended: no row of it came after step "
@@ -358,12 +363,12 @@ class Delivered:
             )
             yield Finding("ended", self.domains[k], message)
 
-    def _absences(self, never_K: Array) -> Iterator[Finding]:
+    def _never_came_findings(self, never_K: Array) -> Iterator[Finding]:
         for k in np.flatnonzero(never_K):
             message = f"{self.domains[k]} is planned and never came: check its path and its name"
             yield Finding("never-came", self.domains[k], message)
 
-    def _domains_without_tokens(self) -> Iterator[Finding]:
+    def _no_tokens_findings(self) -> Iterator[Finding]:
         sums = self._sums
         is_empty_K = (sums["rows"] >= MOST_EMPTY) & (sums["tokens"] == 0) & (sums["expected"] > 0)
         for k in np.flatnonzero(is_empty_K):

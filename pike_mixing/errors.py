@@ -31,7 +31,7 @@ def shortened_repr(value: object) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
-def enumerate_names(names: Iterable[str]) -> str:
+def names_text(names: Iterable[str]) -> str:
     """Names with commas between: of many the first, and how many more there are."""
     listed = [*names]
     more = len(listed) - MOST_NAMES

@@ -22,7 +22,7 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("brackets within brackets, too many") from None
 
 
-def refuse_no_file(path: Path, remedy: str) -> None:
+def refuse_pipes_and_folders(path: Path, remedy: str) -> None:
     """Stops at a pipe, a device or a folder, of which whoever reads it may wait for ever.
 
     Raises:
@@ -46,7 +46,7 @@ def read_json(path: Path, remedy: str) -> Any:
     Raises:
         InputError: it is no file, cannot be read, has more than `MOST_BYTES`, or is no JSON.
     """
-    refuse_no_file(path, remedy)
+    refuse_pipes_and_folders(path, remedy)
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise ValueError(f"{size:,} bytes, too many for JSON")

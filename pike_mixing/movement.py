@@ -177,9 +177,9 @@ class Movement:
         change = max(change, chosen)
         since = "" if due < 0 else f" since its {what}s were first due to change"
         return (
-            f"{name} has moved {two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
-            f"steps{since} (largest change of a {what} {two_digits(change)}; one row of {b} is "
-            f"{two_digits(1 / b)}): it trains as with its initial weights; "
+            f"{name} has moved {_two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
+            f"steps{since} (largest change of a {what} {_two_digits(change)}; one row of {b} is "
+            f"{_two_digits(1 / b)}): it trains as with its initial weights; "
             f"{self._advice_text(state, change, hidden)}"
         )
 
@@ -194,11 +194,11 @@ class Movement:
         advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
-            advice[0] += f" by about {two_digits(times)} times"
+            advice[0] += f" by about {_two_digits(times)} times"
         fixed = self.rounding == "systematic" or has_own_allocation(self.method)
         if not fixed and hidden >= 1:
             advice.append(
-                f"or round systematically (largest remainders hid {two_digits(hidden)} rows)"
+                f"or round systematically (largest remainders hid {_two_digits(hidden)} rows)"
             )
         if not np.isnan(state["measured_5xK"]).all():
             last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
@@ -208,7 +208,7 @@ class Movement:
     def _proposal_text(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""
         proposed = self.method.proposed_settings(statistics, self.rows)
-        values = " or ".join(f"{n} = {two_digits(v)}" for n, v in proposed.items() if v < math.inf)
+        values = " or ".join(f"{n} = {_two_digits(v)}" for n, v in proposed.items() if v < math.inf)
         if not values:
             return ""
         return f"by what was measured {values} alone would move a domain's odds by 10 % an update"
@@ -228,7 +228,7 @@ def _moved_rows(state: State) -> float:
     return float(min(by_counts, by_weights) + by_coefficients)
 
 
-def two_digits(value: float) -> str:
+def _two_digits(value: float) -> str:
     """Two significant digits, without an exponent from 0.0001 to 10 million."""
     rounded = float(f"{value:.2g}")
     return f"{rounded:,.0f}" if 10 <= rounded < 1e7 else f"{rounded:g}"

@@ -68,7 +68,7 @@ def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[
     type do, as it could not be asked. Messages begin with the place where the values were set.
     """
     problems = field_problems(kind, values, place)
-    if problems and field_problems(kind, values, place, limits=False):
+    if problems and field_problems(kind, values, place, with_limits=False):
         return problems
     made = object.__new__(kind)  # `__post_init__` has not run.
     vars(made).update({field.name: default_value(field) for field in dataclasses.fields(kind)})
@@ -77,21 +77,21 @@ def settings_problems(kind: Any, values: Mapping[str, Any], place: str) -> list[
 
 
 def field_problems(
-    kind: Any, values: Mapping[str, Any], place: str, *, limits: bool = True
+    kind: Any, values: Mapping[str, Any], place: str, *, with_limits: bool = True
 ) -> list[str]:
     """Every unknown, missing or wrong value by itself; `problems` of the class is not asked.
 
-    Without `limits`, values of a wrong type alone are wrong, not those beyond their limits.
+    Unless `with_limits`, values of a wrong type alone are wrong, not those beyond their limits.
     """
     if not isinstance(values, Mapping):
-        return [f"{place}: {type_message(values, Mapping)}"]
-    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, limits)
+        return [f"{place}: {wrong_type_message(values, Mapping)}"]
+    fields, hints = {f.name: f for f in dataclasses.fields(kind)}, type_hints(kind, with_limits)
     problems = [unknown_name_message(name, fields, place) for name in values if name not in fields]
     for name, field in fields.items():
         if name in values:
             problems += value_problems(values[name], hints[name], f"{place}.{name}")
         elif is_required(field):
-            problems.append(missing_message(kind, name, place))
+            problems.append(missing_setting_message(kind, name, place))
     return problems
 
 
@@ -113,7 +113,7 @@ class CheckedSettings:
         refuse(settings_problems(kind, vars(self), kind.__name__))
 
 
-def missing_message(kind: Any, field: str, place: str) -> str:
+def missing_setting_message(kind: Any, field: str, place: str) -> str:
     """Message for a required setting that is not there, with what it means."""
     hint = type_hints(kind)[field]
     meant = None if dataclasses.is_dataclass(hint) else setting_docstrings(kind).get(field)
@@ -156,9 +156,9 @@ def domain_problems(
 
 
 @functools.cache
-def type_hints(kind: Any, limits: bool = True) -> dict[str, Any]:
+def type_hints(kind: Any, with_limits: bool = True) -> dict[str, Any]:
     """Types of a dataclass's settings by name, with their limits or without."""
-    return typing.get_type_hints(kind, include_extras=limits)
+    return typing.get_type_hints(kind, include_extras=with_limits)
 
 
 def value_problems(value: Any, hint: Any, place: str) -> list[str]:
@@ -181,15 +181,15 @@ def value_problems(value: Any, hint: Any, place: str) -> list[str]:
         return names + [
             p for k, v in value.items() for p in value_problems(v, inner[1], f"{place}.{k}")
         ]
-    return [] if is_of_type(value, hint) else [f"{place}: {type_message(value, hint)}"]
+    return [] if is_of_type(value, hint) else [f"{place}: {wrong_type_message(value, hint)}"]
 
 
-def without_limits(hint: Any) -> Any:
+def bare_type(hint: Any) -> Any:
     """A type without its limits and None."""
     if get_origin(hint) in (Annotated, NotRequired):
-        return without_limits(get_args(hint)[0])
+        return bare_type(get_args(hint)[0])
     if get_origin(hint) in (Union, types.UnionType):
-        return next(without_limits(one) for one in get_args(hint) if one is not type(None))
+        return next(bare_type(one) for one in get_args(hint) if one is not type(None))
     return hint
 
 
@@ -204,9 +204,9 @@ def is_of_type(value: object, hint: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def type_message(value: object, hint: Any) -> str:
+def wrong_type_message(value: object, hint: Any) -> str:
     """Why a value does not fit a type, and how to write it where that is known."""
-    hint, way_out = without_limits(hint), ""
+    hint, way_out = bare_type(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
     if isinstance(value, str) and get_origin(hint) is Literal:
@@ -235,7 +235,7 @@ def _whole_number_of(text: str) -> int | None:
 
 
 def _type_text(hint: Any) -> str:
-    hint = without_limits(hint)
+    hint = bare_type(hint)
     if get_origin(hint) is Literal:
         return "one of " + ", ".join(map(repr, get_args(hint)))
     if dataclasses.is_dataclass(hint):
@@ -286,7 +286,7 @@ class SettingDescription(NamedTuple):
     meaning: str
 
 
-def described_settings(kind: type[Any]) -> Iterator[SettingDescription]:
+def setting_descriptions(kind: type[Any]) -> Iterator[SettingDescription]:
     """Each setting of a dataclass."""
     meant = setting_docstrings(kind)
     for field in dataclasses.fields(kind):
@@ -297,7 +297,7 @@ def described_settings(kind: type[Any]) -> Iterator[SettingDescription]:
 def setting_lines(kind: type[Any]) -> list[str]:
     """A line for each setting, and its meaning below."""
     lines = []
-    for name, shown, meaning in described_settings(kind):
+    for name, shown, meaning in setting_descriptions(kind):
         value = "(required)" if shown is None else f"= {shown}"
         lines += [f"    {name} {value}", *wrap_text(meaning, " " * 8)]
     return lines

@@ -33,12 +33,13 @@ def with_checked_signals(
     @functools.wraps(hook)
     def checked_hook(self: Any, state: State, signals: Signals) -> T:
         where = f"{type(self).__name__}.{hook_name}, step {signals.step}"
-        _refuse_problems(where, type_problems(signals))
+        _refuse_problems(where, signal_type_problems(signals))
         signals = signals_in_float64(signals)
         K = len(self.weights(state, signals.step))
         _refuse_problems(
             where,
-            missing_signals(self.needs(), hook_name, signals) + signal_contradictions(signals, K),
+            missing_signal_problems(self.needs(), hook_name, signals)
+            + contradiction_problems(signals, K),
         )
         # What is not measured, or beyond a float64, is in the result: nothing to warn of.
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
@@ -61,7 +62,7 @@ def with_checked_answer(hook_name: str, hook: Callable[..., T]) -> Callable[...,
     @functools.wraps(hook)
     def checked_hook(self: Any, *given: Any, **named: Any) -> T:
         if hook_name == "init":
-            _refuse_problems(f"{type(self).__name__}.init", run_problems(*given, **named))
+            _refuse_problems(f"{type(self).__name__}.init", start_problems(*given, **named))
         answer = hook(self, *given, **named)
         problems = state_problems(answer) if hook_name == "init" else []
         if hook_name == "needs" and not isinstance(answer, Needs):
@@ -76,7 +77,7 @@ def _refuse_problems(place: str, problems: list[str]) -> None:
     refuse([f"{place}: {problem}" for problem in problems])
 
 
-def run_problems(domains: Any, seed: Any) -> list[str]:
+def start_problems(domains: Any, seed: Any) -> list[str]:
     """Why a method cannot begin with these domains and this seed."""
     problems = []
     if not len(domains):
@@ -157,7 +158,7 @@ def _class_text(value: Any) -> str:
     return f"{type(value).__module__}.{type(value).__name__}".removeprefix("builtins.")
 
 
-def missing_signals(needs: Needs, hook: str, signals: Signals) -> list[str]:
+def missing_signal_problems(needs: Needs, hook: str, signals: Signals) -> list[str]:
     """Signals of the step that a hook of a method with these needs must be given and is not."""
     early = signals.statistics is not None or signals.validation_loss_K is not None
     if hook == "observe" and early and signals.count_K is None:
@@ -195,7 +196,7 @@ def _measured_arrays(signals: Signals) -> dict[str, Any]:
     return given
 
 
-def type_problems(signals: Signals) -> list[str]:
+def signal_type_problems(signals: Signals) -> list[str]:
     """What of the signals is no array of numbers, or no whole number."""
     least = {"step": 0, "batch_rows": 1}
     problems = [
@@ -236,7 +237,7 @@ def signals_in_float64(signals: Signals) -> Signals:
     return dataclasses.replace(signals, **values)
 
 
-def signal_contradictions(signals: Signals, K: int) -> list[str]:
+def contradiction_problems(signals: Signals, K: int) -> list[str]:
     """What cannot be true of K domains.
 
     A domain without rows is NaN; a loss that is infinite, or NaN although the batch has rows of the

@@ -55,7 +55,7 @@ def _read_parquet(path: Path, only: Sequence[str] | None) -> Columns:
     refuse_without_package(f"{path}: Parquet", "pyarrow", ", or give a CSV")
     from pyarrow import ArrowInvalid, parquet
 
-    foreign_json.refuse_no_file(path, "write it anew")
+    foreign_json.refuse_pipes_and_folders(path, "write it anew")
     try:
         with parquet.ParquetFile(path) as file:
             table = file.read(None if only is None else list(only))

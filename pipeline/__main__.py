@@ -64,7 +64,7 @@ def _explain_error(error: Exception) -> tuple[str, int] | None:
         return shortage, MISTAKE
     if isinstance(error, OSError) and errors.is_user_fixable(error):
         return str(errors.as_input_error(error)), MISTAKE
-    if uncompiled := errors.compilation_remedy(error):
+    if uncompiled := errors.remedy_for_failed_compilation(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
@@ -120,9 +120,9 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             gc.enable()
         if accelerator := chosen.pop("accelerator", None):
             # It imports torch, which the stage has imported by now.
-            from pipeline.runtime import planned_gpu
+            from pipeline.runtime import pick_device
 
-            planned_gpu.warn_of_other_gpu(accelerator, chosen["device"])
+            pick_device.warn_of_other_gpu(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 

@@ -17,8 +17,8 @@ from pipeline.runtime import (
     environment,
     manifests,
     programs,
+    settings_messages,
     signal_handler,
-    validate_settings,
 )
 
 
@@ -163,10 +163,11 @@ def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
 
-    manifests.warm_up_manifests()
+    for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
+        settings_messages.warm_up_validation(kind, extra="ignore")
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        validate_settings.warm_up_validation(
+        settings_messages.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)
         )
 

@@ -62,7 +62,7 @@ def shortage_message(error: BaseException) -> str | None:
     return f"{_SHORT[number]} ({first:.200})" if number in _SHORT else None
 
 
-def compilation_remedy(error: BaseException) -> str | None:
+def remedy_for_failed_compilation(error: BaseException) -> str | None:
     """What to do where torch could not compile a model; None of any other error.
 
     A compile that is killed leaves files cut off in torch's cache, which it then trusts.
@@ -81,7 +81,7 @@ def compilation_remedy(error: BaseException) -> str | None:
     )
 
 
-def write_error_remedy(error: BaseException) -> str:
+def remedy_for_write_error(error: BaseException) -> str:
     """What to do where a file could not be written, by what a library says of it."""
     number = getattr(error, "errno", None)
     for known in _MENDABLE:

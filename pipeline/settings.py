@@ -91,7 +91,7 @@ class Model:
             result.append(
                 "continued: nothing to go on from: name the folder of the weights, transformers"
             )
-        if (numbers := self.parameters(1)) > MOST_PARAMETERS:
+        if (numbers := self.parameter_count(1)) > MOST_PARAMETERS:
             result.append(
                 f"layers: {self.layers:,} of width {self.width:,} and {self.heads:,} heads of "
                 f"width {self.head_width:,} are {numbers:.1e} parameters, of which no machine "
@@ -104,15 +104,15 @@ class Model:
         """Folder of the weights that training goes on from."""
         return self.transformers if self.continued else None
 
-    def matrix_parameters(self, pieces: int) -> int:
+    def matrix_parameter_count(self, pieces: int) -> int:
         """Numbers of the decoder's matrices over so many pieces."""
         block = 4 * self.heads * self.head_width * self.width + 2 * MLP_RATIO * self.width**2
         return self.layers * block + self.padded_vocabulary(pieces) * self.width
 
-    def parameters(self, pieces: int) -> int:
+    def parameter_count(self, pieces: int) -> int:
         """Numbers of the decoder over so many pieces: its matrices and gains."""
         gains = 2 * self.width + 2 * self.head_width
-        return self.matrix_parameters(pieces) + self.layers * gains + self.width
+        return self.matrix_parameter_count(pieces) + self.layers * gains + self.width
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""

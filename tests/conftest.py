@@ -26,7 +26,7 @@ from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 
@@ -303,7 +303,7 @@ def finish_untrained():
 @pytest.fixture(scope="session")
 def config():
     """The default experiment, but for `quick`; a copy for each who asks."""
-    loaded = planner.read_configuration(ROOT / "config.yaml")
+    loaded = planner.read_expanded_config(ROOT / "config.yaml")
     # It names tables and figures, which most tests replace.
     del loaded["quick"]
 

@@ -9,8 +9,8 @@ from recipes import written
 from pipeline.data import sources
 from pipeline.data.tokenizer import Tokenizer, build_tokenizer
 from pipeline.tasks import task_definitions
-from pipeline.tasks.benchmark import TaskSpec
 from pipeline.tasks.fetch import fetch_tasks
+from pipeline.tasks.prepared_task import TaskSpec
 
 STANDINS = Path(__file__).with_name("tasks") / "standins"
 OTHER = "0" * 40

@@ -65,7 +65,7 @@ def test_a_benchmark_ends(record, name, tmp_path, monkeypatch, request):
         monkeypatch.setattr(corpora, "packed", lambda *_, **__: packed)
         monkeypatch.setattr(estimators, "DOMAINS", ("easy", "hard"))
         sources = {"sources": {"easy": {}, "hard": {}}}
-        monkeypatch.setattr(estimators.planner, "read_configuration", lambda _: sources)
+        monkeypatch.setattr(estimators.planner, "read_expanded_config", lambda _: sources)
         monkeypatch.setattr(estimators, "ROWS", estimators.ROWS[:2])
         monkeypatch.setattr(estimators, "SHOWN", estimators.ROWS[:2])
         arguments += f" --page {tmp_path / 'page.md'}"

@@ -18,8 +18,7 @@ from repository import ROOT, run
 from pipeline import __main__, cli
 from pipeline.planning import stages
 from pipeline.planning.profile import TRAINS
-from pipeline.runtime import environment, locks, validate_settings
-from pipeline.tasks.evaluation_settings import Evaluation, Probe
+from pipeline.runtime import environment, locks
 
 
 def without(package, *arguments):
@@ -270,13 +269,3 @@ def test_how_child_processes_end_is_known_where_the_parent_ignores_it():
     )
     told = run("bash", "-c", 'trap "" CHLD; exec "$@"', "bash", sys.executable, "-c", code)
     assert told.stdout.splitlines()[-1] == "1"
-
-
-def test_forks_find_prepared_what_jobs_begin_with(monkeypatch):
-    validate_settings._type_adapter.cache_clear()
-    cli.warm_up(["probe", "theory"])
-    monkeypatch.delattr(validate_settings, "TypeAdapter")
-    values = {"rows": 4, "microbatch": 2, "checkpoints": "last"}
-    assert validate_settings.validate(Probe, values, "probe.json").rows == 4
-    with pytest.raises(NameError):
-        validate_settings.validate(Evaluation, values, "evaluation.json")

@@ -123,13 +123,13 @@ def test_the_readmes_numbers_are_those_of_their_sources():
 
 
 def test_the_readme_counts_the_models_of_the_default_experiment():
-    plan = planner.plan(planner.read_configuration(ROOT / "config.yaml"), "config.yaml")
+    plan = planner.plan(planner.read_expanded_config(ROOT / "config.yaml"), "config.yaml")
     assert f"trains {len(plan.runs)} models" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_what_is_recorded_is_the_deciding_experiment():
     path = ROOT / "workflow" / "configs" / "decide.yaml"
-    plan = planner.plan(planner.read_configuration(path), path.name)
+    plan = planner.plan(planner.read_expanded_config(path), path.name)
     recorded = ROOT / "recorded" / "settings"
     record = json.loads((recorded / "pike.json").read_text(encoding="utf-8"))
     assert record["runs"].keys() == plan.runs.keys()

@@ -23,7 +23,7 @@ from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
 from pipeline.planning.registration import Registration
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 LANGUAGES = {"diff", "python", "snakemake", "sh", "sql", "text", "yaml"}
 BEFORE = {
@@ -111,7 +111,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
     shown = documented.blocks(name, "python") or documented.blocks("docs/your-method.md", "python")
     for module in ("mine", "spread"):
         (own_modules / f"{module}.py").write_text("\n".join(shown))
-    config = planner.read_configuration(documented.ROOT / "config.yaml")
+    config = planner.read_expanded_config(documented.ROOT / "config.yaml")
     whole = own_modules / "whole.yaml"
     for block in documented.blocks(name, "yaml"):
         if "run: |" in block:
@@ -123,7 +123,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
         if "include:" in block:
             path = own_modules / "mine.yaml" if whole.exists() else whole
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
-            assert schema.schema_problems(planner.read_configuration(path), name) == []
+            assert schema.schema_problems(planner.read_expanded_config(path), name) == []
             continue
         if whole.exists():
             # What the page adds to its first file, or replaces in it by a second one.

@@ -9,7 +9,7 @@ PLANNED = """
 from pathlib import Path
 from pipeline.planning import planner
 path = Path("workflow/configs/leaderboard.yaml")
-planner.plan(planner.read_configuration(path), str(path)).settings_by_path()
+planner.plan(planner.read_expanded_config(path), str(path)).settings_by_path()
 """
 
 

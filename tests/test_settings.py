@@ -17,7 +17,7 @@ from pike_mixing.settings import (
     unknown_name_message,
 )
 from pipeline import settings
-from pipeline.runtime.validate_settings import OrOne, validate
+from pipeline.runtime.settings_messages import OrOne, validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -65,7 +65,12 @@ def test_the_wheel_holds_the_library_and_nothing_else(wheel):
         for p in (LIBRARY / "swarms").iterdir()
         if p.is_file() and p.suffix != ".py"
     }
-    others = ("mixtures/explorer.html", "bench_board.json", "py.typed")
+    others = (
+        "mixtures/explorer.html",
+        "mixtures/mixture_module.txt",
+        "bench_board.json",
+        "py.typed",
+    )
     assert held == modules | swarms | {f"pike_mixing/{name}" for name in others}
     required = re.findall(r"^Requires-Dist: (.*)$", metadata.decode(), re.MULTILINE)
     assert [line for line in required if "extra ==" not in line] == ["numpy>=1.26"]

@@ -101,8 +101,9 @@ def _texts(paths: Iterable[str], field: str) -> Iterator[str]:
                     yield from filter(None, texts)
         elif kind in (".json", ".jsonl"):
             with _open(path) as file:
-                for record in map(json.loads, filter(str.strip, file)):
-                    if text := _text(record, field, record, path):
+                for number, line in enumerate(file, 1):
+                    record = _record(line, f"{path}, line {number}") if line.strip() else None
+                    if text := _text(record, field, record or (), path):
                         yield text
         elif kind == ".txt":
             with _open(path) as file:
@@ -122,7 +123,17 @@ def pieces(file: Any) -> Iterator[str]:
         text = text[end:]
 
 
-def _text(record: dict[str, Any], field: str, names: Iterable[str], path: str) -> str | None:
+def _record(line: str, place: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise SystemExit(f"{place} is no JSON: {error}") from None
+    if not isinstance(record, dict | None):
+        raise SystemExit(f"{place} is no JSON object with a text: {line:.80}")
+    return record
+
+
+def _text(record: dict[str, Any] | None, field: str, names: Iterable[str], path: str) -> str | None:
     try:
         text = text_of(record, field)
     except KeyError:
@@ -224,8 +235,12 @@ def new_model(given: str | None, tokenizer: Any, length: int) -> Any:
 def method_of(options: argparse.Namespace, domains: Iterable[str]) -> Any:
     """The rule that chooses how many rows of each domain a step has."""
     if options.shares:
-        given = (share.split("=") for share in options.shares)
-        return Fixed(weights_by_domain={name: float(share) for name, share in given})
+        given = (share.partition("=") for share in options.shares)
+        try:
+            shares = {name: float(share) for name, _, share in given}
+        except ValueError:
+            raise SystemExit("--shares: give each domain a number: --shares a=1 b=2") from None
+        return Fixed(weights_by_domain=shares)
     if not options.advice:
         return make(options.method)
     advice = json.loads(Path(options.advice).read_text(encoding="utf-8"))

@@ -77,7 +77,7 @@ def _add_reading_options(command: Any) -> None:
     command.add_argument("--columns", nargs="+", default=[], metavar="WHAT=NAME", help=about)
 
 
-def _scores_to_read(arguments: argparse.Namespace) -> "Scores":
+def _empty_scores(arguments: argparse.Namespace) -> "Scores":
     """Scores that nothing was read into yet, with what the options say of reading."""
     refuse_without_package(arguments.command, "scipy")
     from pike_mixing.comparison.scores import Reading, Scores
@@ -106,12 +106,12 @@ def _scores_to_read(arguments: argparse.Namespace) -> "Scores":
 
 def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The verdict as text, and the gate's exit code."""
-    read = _scores_to_read(arguments)
+    read = _empty_scores(arguments)
     from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
     for side, given in zip("AB", _sides_of_options(arguments), strict=True):
         for path in given.paths:
-            read_sides.add_path(path, side, given.model, read)
+            read_sides.add_scores_of_path(path, side, given.model, read)
     evaluations.group_logs_into_runs(read)
     columns = _choose_columns(read)
     sides = read.runs("A"), read.runs("B")
@@ -211,14 +211,14 @@ def _gate_exit_code(gate: str, comparison: "Comparison") -> int:
 
 def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     """The noise of each recipe as text, and the exit code 0."""
-    read = _scores_to_read(arguments)
+    read = _empty_scores(arguments)
     from pike_mixing.comparison import evaluations, long_table, noise, read_sides
 
     for model in arguments.models or [None]:
         for path in arguments.source:
-            read_sides.add_path(path, model or long_table.EVERY, model, read)
+            read_sides.add_scores_of_path(path, model or long_table.EVERY, model, read)
     # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
-    found = evaluations.one_run_per_evaluation(read)
+    found = evaluations.make_runs_of_evaluations(read)
     evaluations.average_repeats(read, evaluations.pool_sides(read, found, long_table.EVERY))
     columns = _choose_columns(read)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

@@ -11,6 +11,7 @@ all seeds share.
 import functools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,12 +23,19 @@ MOST = 1000.0
 """More than so many times the validation text, runs or items nobody has."""
 
 
-def variance_grid(degrees: int) -> tuple[Floats, Floats]:
-    """V / degrees, V chi-squared, at 1000 evenly spaced values of ln V, and their weights."""
+class VarianceGrid(NamedTuple):
+    """Values of V / degrees, V chi-squared, and their probabilities."""
+
+    ratio_V: Floats
+    weight_V: Floats
+
+
+def variance_grid(degrees: int) -> VarianceGrid:
+    """V / degrees at 1000 evenly spaced values of ln V."""
     # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
     x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
     density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
-    return np.exp(x) / degrees, density / density.sum()
+    return VarianceGrid(np.exp(x) / degrees, density / density.sum())
 
 
 @functools.lru_cache(maxsize=256)
@@ -86,19 +94,21 @@ def smallest_detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) ->
     + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
     Arguments as of `detection_probability`.
     """
-    return smallest_found(
+    return smallest_detected(
         lambda difference: detection_probability(difference, seed_sd, seeds, item_stderr) >= POWER,
         math.sqrt(seed_sd**2 / seeds + item_stderr**2),
         1e-4,
     )
 
 
-def smallest_found(is_found: Callable[[float], bool], start: float, tolerance: float) -> float:
+def smallest_detected(
+    is_detected: Callable[[float], bool], start: float, tolerance: float
+) -> float:
     """The smallest difference that is found, to a relative tolerance, looked for from a start."""
     low, high = 0.0, start
-    while high and not is_found(high):
+    while high and not is_detected(high):
         low, high = high, 2 * high
     while high - low > tolerance * high:
         middle = (low + high) / 2
-        low, high = (low, middle) if is_found(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return high

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pike_mixing.comparison.scores import Log, Run, Scores
-from pike_mixing.errors import InputError, enumerate_names
+from pike_mixing.errors import InputError, names_text
 
 RUNS, REPEATS = "runs", "repeats"
 """What evaluations of one model's name are: of models trained anew, or of one checkpoint."""
@@ -34,12 +34,12 @@ def group_logs_into_runs(scores: Scores) -> None:
 
     Raises:
         InputError: a side has several evaluations of a task under one model's name, and nothing
-            says what they are; or as `one_run_per_evaluation`.
+            says what they are; or as `make_runs_of_evaluations`.
     """
-    average_repeats(scores, one_run_per_evaluation(scores))
+    average_repeats(scores, make_runs_of_evaluations(scores))
 
 
-def one_run_per_evaluation(scores: Scores) -> list[Evaluation]:
+def make_runs_of_evaluations(scores: Scores) -> list[Evaluation]:
     """Makes one run of the logs of each evaluation.
 
     Of the logs of one folder that name the same weights, the first of each task are one evaluation,
@@ -98,7 +98,7 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
             of_side = f"side {side}: " if side in ("A", "B") else ""
             raise InputError(
                 f"{of_side}{times} evaluations of {task} name one model ({model}): "
-                f"{enumerate_names(run.name for run in having[task])}: "
+                f"{names_text(run.name for run in having[task])}: "
                 f"{_models_or_repeats_question(times)}"
             )
         names = [*dict.fromkeys(run.name for run in runs)]

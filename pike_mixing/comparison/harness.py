@@ -70,12 +70,12 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     match = NAME.match(path.name)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
     if scores.needs_task(task):
-        about = _TaskAbout(path, task, date)
+        about = _TaskResults(path, task, date)
         log = Log(path, given_path, path.parent, task, date or "", about.model() or None, side)
         _add_samples(path, about, scores.add_log(log), scores)
 
 
-class _TaskAbout:
+class _TaskResults:
     """What the results file says of one task; nothing where there is none."""
 
     def __init__(self, path: Path, task: str, date: str | None) -> None:
@@ -142,7 +142,7 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
     escaped, so that the last unescaped key `filter` and what follows it is the end of the row. What
     stands between must be text all the same, with its keys: a damaged middle may join two rows.
     """
-    foreign_json.refuse_no_file(path, "evaluate again")
+    foreign_json.refuse_pipes_and_folders(path, "evaluate again")
     number = 0
     try:
         with path.open("rb") as file:
@@ -167,7 +167,7 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
         raise InputError(f"{path} is empty: evaluate again")
 
 
-def _add_samples(path: Path, about: _TaskAbout, run: Run, scores: Scores) -> None:
+def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> None:
     reading = scores.reading
     about.note_facts(scores, run)
     times: dict[Any, int] = {}
@@ -222,7 +222,7 @@ class _Metric(NamedTuple):
     is_rolling: bool
 
 
-def _find_metric(about: _TaskAbout, scores: Scores, name: str, filter_: str) -> _Metric | None:
+def _find_metric(about: _TaskResults, scores: Scores, name: str, filter_: str) -> _Metric | None:
     """A metric with its column; None of one that nobody asked for or that is no mean over items."""
     if not scores.needs_metric(about.task, name):
         return None
@@ -237,7 +237,7 @@ def _find_metric(about: _TaskAbout, scores: Scores, name: str, filter_: str) -> 
         return None
     # Log-likelihoods become losses.
     divisor = -unit if name in ROLLING or name == "perplexity" else unit
-    column = scores.column(about.task, label, about.is_higher_better(name))
+    column = scores.find_or_add_column(about.task, label, about.is_higher_better(name))
     return _Metric(column, divisor, name in ROLLING)
 
 

@@ -59,7 +59,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     for item, found in by_item.items():
         for scorer, numbers in found.items():
             mean = math.fsum(numbers) / len(numbers)
-            column = scores.column(task, scorer, True)
+            column = scores.find_or_add_column(task, scorer, True)
             column.add_score(run, item, mean, cluster=clusters[item], source=path)
 
 
@@ -67,7 +67,7 @@ def _read_log(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a log says of its evaluation, and its samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
-    foreign_json.refuse_no_file(path, "write the log again")
+    foreign_json.refuse_pipes_and_folders(path, "write the log again")
     try:
         log = foreign_json.parse_json(path.read_text(encoding="utf-8"))
         about, samples, status = log["eval"], log["samples"], log["status"]

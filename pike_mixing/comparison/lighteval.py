@@ -143,7 +143,7 @@ def _add_metric(
         scores.note_left_out(task, metric, why)
         return
     higher = False if rolling else _is_higher_better(results, task, metric)
-    column = scores.column(task, label, higher)
+    column = scores.find_or_add_column(task, label, higher)
     for (item, cluster, _), value, weight in zip(rows, values, weights, strict=True):
         column.add_score(run, item, value, weight=weight, cluster=cluster, source=path)
 

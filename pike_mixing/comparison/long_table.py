@@ -83,7 +83,7 @@ def _add_row(source: str, model: str, row: dict[str, Any], side: str, scores: Sc
     # An item of one name in two tasks is two items, but a document of one name is one text.
     cluster = row.get("document", row.get("cluster"))
     cluster = f"{task}/{item}" if cluster is None else str(cluster)
-    column = scores.column(task, str(row.get("metric", "score")), None)
+    column = scores.find_or_add_column(task, str(row.get("metric", "score")), None)
     column.add_score(run, item, score, weight=weight, cluster=cluster, source=source)
 
 

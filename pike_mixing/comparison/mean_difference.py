@@ -104,7 +104,7 @@ class Estimate:
     welch: float | None = None
     """Degrees of freedom of the error over seeds, where they are not seeds - 1."""
     unseen: float = 0.0
-    """By how much one document of a kind that none was of would move it (`contrast`)."""
+    """By how much one document of a kind that none was of would move it (`group_difference`)."""
 
     @property
     def stderr(self) -> float | None:

@@ -5,6 +5,7 @@ Shapes: I items, C candidates of all items one after another.
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,14 @@ import numpy.typing as npt
 from pike_mixing.arrays import Floats, Ints
 
 
-def clustered_mean(sum_G: npt.ArrayLike, count_G: npt.ArrayLike) -> tuple[float, float | None]:
+class MeanAndError(NamedTuple):
+    """A mean and its standard error; None where nothing is known about that."""
+
+    mean: float
+    stderr: float | None
+
+
+def clustered_mean(sum_G: npt.ArrayLike, count_G: npt.ArrayLike) -> MeanAndError:
     """The mean of observations that come in G clusters, and its standard error.
 
     Tokens of one document (or items cut from it) are alike, so that documents are what was
@@ -32,9 +40,10 @@ def clustered_mean(sum_G: npt.ArrayLike, count_G: npt.ArrayLike) -> tuple[float,
     assert clusters >= 1
     mean = total_G.sum() / size
     if clusters < 2:
-        return float(mean), None
+        return MeanAndError(float(mean), None)
     residual_G = total_G - mean * size_G
-    return float(mean), math.sqrt(clusters / (clusters - 1) * (residual_G**2).sum()) / float(size)
+    stderr = math.sqrt(clusters / (clusters - 1) * (residual_G**2).sum()) / float(size)
+    return MeanAndError(float(mean), stderr)
 
 
 SUM, ALONE = "sum_log_likelihood", "unconditional"
@@ -66,8 +75,8 @@ def item_points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
     return best_C[start_I + gold_I] / np.add.reduceat(best_C.astype(np.int64), start_I)
 
 
-def accuracy(point_I: Floats, clusters: Sequence[str]) -> tuple[float, float | None]:
+def accuracy(point_I: Floats, clusters: Sequence[str]) -> MeanAndError:
     """Accuracy in percent and its standard error, clustered by article, video or document."""
     _, cluster_I = np.unique(clusters, return_inverse=True)
     mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))
-    return 100 * mean, None if stderr is None else 100 * stderr
+    return MeanAndError(100 * mean, None if stderr is None else 100 * stderr)

@@ -14,14 +14,14 @@ from scipy import special
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, scores
-from pike_mixing.comparison.contrast import find_outlying_run
+from pike_mixing.comparison.group_difference import find_outlying_run
 from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
 from pike_mixing.comparison.report import aligned_lines
 from pike_mixing.comparison.scores import Column, Scores
 from pike_mixing.comparison.sign_flip import holm_adjusted
-from pike_mixing.comparison.verdicts import differences_by_document, smallest_detectable
-from pike_mixing.errors import InputError, enumerate_names
+from pike_mixing.comparison.verdicts import detectable_difference, differences_by_document
+from pike_mixing.errors import InputError, names_text
 
 SEEDS = (1, 2, 3, 5, 10)
 MOST_OF_ONE = 0.5
@@ -61,7 +61,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
     """
-    recipe = recipe_name(runs[0].side)
+    recipe = side_text(runs[0].side)
     if len(runs) < LEAST_SEEDS:
         raise InputError(
             f"{recipe}: {len(runs)} run{'s' if len(runs) > 1 else ''} of {column.task}: the spread "
@@ -89,7 +89,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
             degrees=alone.degrees,
             welch=float(2 * (count - 1) if own else degrees),
         )
-        shown[count] = smallest_detectable(found)
+        shown[count] = detectable_difference(found)
     names = [run.name for run in runs]
     return Noise(
         recipe,
@@ -108,7 +108,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     )
 
 
-def recipe_name(side: str) -> str:
+def side_text(side: str) -> str:
     """The name of a recipe, which is a side."""
     # Of logs that were given one by one, which have no name together.
     return "these runs" if side == EVERY else side
@@ -189,7 +189,7 @@ def _repeats_lines(scores: Scores) -> list[str]:
     sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
-        f"{recipe_name(side)}: repeats of one recipe: {enumerate_names(names)}"
+        f"{side_text(side)}: repeats of one recipe: {names_text(names)}"
         for side, names in named.items()
         if names
     ]

@@ -48,7 +48,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     run = scores.add_log(log)
     metric, items = _read_results(path)
     if scores.needs_metric(task, metric):
-        column = scores.column(task, metric, True)
+        column = scores.find_or_add_column(task, metric, True)
         for name, reference, prompt, score in items:
             item = (name, reference) if reading.same_document else (name, reference, prompt)
             column.add_score(run, item, score, cluster=f"{task}/{name}", source=path)

@@ -10,13 +10,13 @@ from typing import Any
 from pike_mixing import table_files
 from pike_mixing.comparison import harness, inspect_logs, lighteval, long_table, opencompass
 from pike_mixing.comparison.scores import Column, Reading, Run, Scores, metric_without_filter
-from pike_mixing.errors import InputError, enumerate_names, refuse_without_package
+from pike_mixing.errors import InputError, names_text, refuse_without_package
 from pike_mixing.settings import unknown_name_message
 
 TABLES = (".csv", ".gz", ".parquet", ".jsonl")
 
 
-def add_path(path: Path, side: str, model: str | None, scores: Scores) -> None:
+def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores) -> None:
     """Adds the scores of a path to a side; `group_logs_into_runs` then makes runs of the logs.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
@@ -31,7 +31,7 @@ def add_path(path: Path, side: str, model: str | None, scores: Scores) -> None:
     records = find_own_records(path)
     # A table of one's own may be called documents.parquet, too.
     if records is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
-        read_own_results(records, side, scores, model)
+        add_own_results(records, side, scores, model)
         return
     if (path / "experiment.json").is_file() and not harness.find_logs(path):
         raise InputError(
@@ -76,7 +76,7 @@ def find_own_records(path: Path) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def read_own_results(path: Path, side: str, scores: Scores, method: str | None) -> None:
+def add_own_results(path: Path, side: str, scores: Scores, method: str | None) -> None:
     """Adds the losses of a method's runs after their last step, by domain and document.
 
     A method is named scenario/size/method, a run scenario/size/method/seed. Documents are the
@@ -97,14 +97,13 @@ def read_own_results(path: Path, side: str, scores: Scores, method: str | None) 
             names = sorted(ends or known)
             one_of = "one of " if len(names) > 1 else ""
             raise InputError(
-                f"{place}: {method or 'no name'} is not enough: type {one_of}"
-                f"{enumerate_names(names)}"
+                f"{place}: {method or 'no name'} is not enough: type {one_of}{names_text(names)}"
             )
         raise InputError(unknown_name_message(method, known, place))
     for run, step, domain, document, nll, tokens in rows:
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
-            scores.column(domain, METRIC, False).add_score(
+            scores.find_or_add_column(domain, METRIC, False).add_score(
                 Run(side, run, seed),
                 # Two texts of one beginning have one name and other lengths.
                 (document, tokens),

@@ -14,7 +14,7 @@ NUMBERS = range(2, 7)
 """Columns of numbers, which stand at the right."""
 
 
-def tasks_and_mean(comparison: Comparison) -> list[Row]:
+def all_rows(comparison: Comparison) -> list[Row]:
     """The tasks, and behind them their mean."""
     return [*comparison.tasks, *([comparison.mean] if comparison.mean else [])]
 
@@ -121,14 +121,14 @@ def aligned_lines(table: Sequence[Sequence[str]], right: Container[int]) -> list
 
 def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
-    table = [list(HEAD), *(_row_cells(comparison, row) for row in tasks_and_mean(comparison))]
+    table = [list(HEAD), *(_row_cells(comparison, row) for row in all_rows(comparison))]
     lines = [*_side_lines(comparison), sides_text(comparison), ""]
     lines += [
         *aligned_lines(table, NUMBERS),
         "",
-        *(power_text(comparison, row) for row in tasks_and_mean(comparison)),
+        *(power_text(comparison, row) for row in all_rows(comparison)),
     ]
-    if not comparison.recipes and any(row.verdict == UNKNOWN for row in tasks_and_mean(comparison)):
+    if not comparison.recipes and any(row.verdict == UNKNOWN for row in all_rows(comparison)):
         lines.append(
             f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
         )
@@ -138,9 +138,9 @@ def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
 def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
     """The same as a table of Markdown, for a pull request."""
     marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
-    table = [HEAD, marks, *(_row_cells(comparison, row) for row in tasks_and_mean(comparison))]
+    table = [HEAD, marks, *(_row_cells(comparison, row) for row in all_rows(comparison))]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
-    told = [f"- {power_text(comparison, row)}" for row in tasks_and_mean(comparison)]
+    told = [f"- {power_text(comparison, row)}" for row in all_rows(comparison)]
     sides = [f"- {side}" for side in _side_lines(comparison)]
     closing = [f"- {line}" for line in _closing_lines(comparison, notes)]
     return "\n".join([sides_text(comparison), "", *sides, "", *lines, "", *told, *closing])
@@ -191,7 +191,7 @@ def as_json(comparison: Comparison, notes: Sequence[str]) -> str:
 def as_csv(comparison: Comparison, notes: Sequence[str]) -> str:
     """A line for each task and the mean; empty where there is no number."""
     file = io.StringIO()
-    table = [row_values(comparison, row) for row in tasks_and_mean(comparison)]
+    table = [row_values(comparison, row) for row in all_rows(comparison)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)

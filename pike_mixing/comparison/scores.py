@@ -212,7 +212,7 @@ class Scores:
     unread_metrics: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
     logs: dict[Path, Log] = field(default_factory=dict)
-    """By resolved path, each log that was read; `one_run_per_evaluation` makes runs of them."""
+    """By resolved path, each log that was read; `make_runs_of_evaluations` makes runs of them."""
 
     def add_log(self, log: Log) -> Run:
         """Notes a log; returns the run that its scores are added to.
@@ -260,7 +260,7 @@ class Scores:
         """An error with what was noted behind it."""
         return InputError("; ".join([message, *self.all_notes()]))
 
-    def column(self, task: str, metric: str, higher: bool | None) -> Column:
+    def find_or_add_column(self, task: str, metric: str, higher: bool | None) -> Column:
         """The column of a task and metric, made when it is first asked for."""
         made = self.columns.setdefault((task, metric), Column(task, metric, higher))
         made.higher = higher if made.higher is None else made.higher
@@ -363,8 +363,8 @@ def pair_runs(
     counts = int(only_A.sum()), int(only_B.sum()), int(lacking.sum())
     if sum(counts) > most_missing * len(column.items):
         said = (
-            f"{column.task}: of {len(whole_I)} items {counts[0]} are only on side A, {counts[1]} "
-            f"only on side B, and {counts[2]} are missing in some run"
+            f"{column.task}: of {len(column.items)} items {counts[0]} are only on side A, "
+            f"{counts[1]} only on side B, and {counts[2]} are missing in some run"
         )
         if _has_only_other_prompts(column, only_A, only_B):
             raise InputError(

@@ -12,18 +12,18 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.contrast import (
-    estimate_contrast,
-    find_outlying_run,
-    run_means_and_document_errors,
-)
 from pike_mixing.comparison.detectable import (
     POWER,
-    smallest_found,
+    smallest_detected,
     smallest_sufficient_factor,
     variance_grid,
 )
 from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.group_difference import (
+    estimate_group_difference,
+    find_outlying_run,
+    run_means_and_document_errors,
+)
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
     LEAST_SEEDS,
@@ -167,8 +167,8 @@ class _Task:
 
     def effective(self) -> float:
         """How many documents of one size tell as much."""
-        return estimate_contrast(
-            [[group] for group in self.groups], [1.0], [0.0], drawn=False
+        return estimate_group_difference(
+            [[group] for group in self.groups], [1.0], [0.0], of_recipes=False
         ).effective
 
     def unseen(self) -> float:
@@ -200,7 +200,9 @@ class Judgement(NamedTuple):
 def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes: bool) -> Judgement:
     """The estimate, its p-value, and why no verdict may rest on it."""
     groups = [[one.groups[g] for one in tasks] for g in range(len(tasks[0].groups))]
-    found = estimate_contrast(groups, weights, [one.unseen() for one in tasks], drawn=about_recipes)
+    found = estimate_group_difference(
+        groups, weights, [one.unseen() for one in tasks], of_recipes=about_recipes
+    )
     p = mean_difference.p_value(found)
     if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
         # One run a side: what the exact test by document does not find, is not found.
@@ -266,7 +268,7 @@ def _build_row(
             np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
         ),
         wide=mean_difference.interval_widening(found) >= WIDE,
-        shown=smallest_detectable(found, level) if known else None,
+        shown=detectable_difference(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )
@@ -335,9 +337,9 @@ def detection_power(
     return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
 
 
-def smallest_detectable(estimate: Estimate, level: float = LEVEL) -> float:
+def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
     """The smallest true difference that the comparison finds with probability `POWER`."""
-    return smallest_found(
+    return smallest_detected(
         lambda difference: detection_power(difference, estimate, level) >= POWER,
         mean_difference.half_width(estimate, level) or 0.0,
         1e-3,

@@ -68,7 +68,7 @@ class Best(CheckedSettings):
     def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
         (weights_NxK, _), cap_K = swarm.weights_and_losses(), swarm.epoch_caps(self.epochs)
-        fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1, keepdims=True)[:, 0]
+        fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1)
         if not fits_N.any():
             raise InputError(
                 f"epochs: the mixture of every run reads a domain more than {self.epochs:g} times: "

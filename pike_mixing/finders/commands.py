@@ -156,14 +156,11 @@ def _test_predictions(
             "leave those rows out"
         )
     read_NxJ, loss_NxM = other.weights_and_losses()
-    weights_NxK = np.zeros((len(read_NxJ), len(swarm.domains)))
-    place_J = [swarm.domains.index(domain) for domain in other.domains]
-    weights_NxK[:, place_J] = read_NxJ
+    weights_NxK = other.in_columns(read_NxJ, swarm.domains)
     assert result.result.predictor is not None
-    epochs_NxK = None
-    if (read_epochs_NxJ := other.epochs()) is not None:
-        epochs_NxK = np.zeros_like(weights_NxK)
-        epochs_NxK[:, place_J] = read_epochs_NxJ
+    epochs_NxK = other.epochs()
+    if epochs_NxK is not None:
+        epochs_NxK = other.in_columns(epochs_NxK, swarm.domains)
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)

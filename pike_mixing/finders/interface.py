@@ -120,6 +120,12 @@ class Swarm:
         swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs, final=final)
         return swarm, tuple(names[~read_K].tolist())
 
+    def in_columns(self, values_NxK: Floats, domains: Sequence[str]) -> Floats:
+        """Values of its domains in the columns of other domains, all its own among them; else 0."""
+        result = np.zeros((len(values_NxK), len(domains)))
+        result[:, [domains.index(domain) for domain in self.domains]] = values_NxK
+        return result
+
     def inventories_if_all_known(self) -> list[Inventory] | None:
         """Each run's; None where one's tokens or text are not known."""
         known = [

@@ -72,9 +72,7 @@ def _resampled_optima(
     scaling.refuse_several_sizes(swarm)
     read, unread = swarm.without_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
-    optimum_SxK = np.zeros((result.fitted_resamples, len(swarm.domains)))
-    place_J = [swarm.domains.index(domain) for domain in read.domains]
-    optimum_SxK[:, place_J] = result.optimum_SxK
+    optimum_SxK = read.in_columns(result.optimum_SxK, swarm.domains)
     for domain in unread:
         sys.stderr.write(f"no row reads {domain!r}: the fit gives it no weight, unseen\n")
     return optimum_SxK, result.result.diagnostics.get("held_out_rmse")

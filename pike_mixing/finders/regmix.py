@@ -131,14 +131,14 @@ class RegMix(CheckedSettings):
         drawn, of which the same share is kept.
         """
         if same_way_as is None:
-            booster = self._fit_trees(*self._mixtures_and_target_losses(swarm))
-            return Trees(booster, self, swarm.domains, swarm.epoch_caps(self.epochs))
-        weights_NxK, loss_NxM = swarm.weights_and_losses()
-        target_N = loss_NxM @ swarm.target_weights(self.target)
-        booster = self._train_rounds(weights_NxK, target_N, same_way_as.diagnostics["trees"])
-        samples = min(self.samples, 10_000)
-        kept = max(self.kept * samples // self.samples, 1)
-        finder = dataclasses.replace(self, samples=samples, kept=kept)
+            finder, booster = self, self._fit_trees(*self._mixtures_and_target_losses(swarm))
+        else:
+            weights_NxK, loss_NxM = swarm.weights_and_losses()
+            target_N = loss_NxM @ swarm.target_weights(self.target)
+            booster = self._train_rounds(weights_NxK, target_N, same_way_as.diagnostics["trees"])
+            samples = min(self.samples, 10_000)
+            kept = max(self.kept * samples // self.samples, 1)
+            finder = dataclasses.replace(self, samples=samples, kept=kept)
         return Trees(booster, finder, swarm.domains, swarm.epoch_caps(self.epochs))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":

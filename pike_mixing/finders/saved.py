@@ -69,10 +69,6 @@ def load_predictor(path: Path) -> SavedPredictor:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:
         raise InputError(f"{path} is no saved predictor ({FORMAT}): make it with `fit --save`")
-    errors = ("held_out_rmse", "held_out_rmse_by_loss", "interval_scale")
-    keys = ("finder", "settings", "domains", "losses", "phases", "inventory", "measured", "optimum")
-    if missing := [key for key in (*keys, *errors, "predictor") if key not in values]:
-        raise InputError(f"{path} lacks {', '.join(missing)}: make it anew with `fit --save`")
     try:
         return _restore_predictor(values, str(path))
     except InputError:

@@ -28,7 +28,7 @@ def add_command(subparsers: Any) -> None:
     """Adds the command `explore`."""
     about = "a saved predictor as an HTML page with sliders"
     command = subparsers.add_parser("explore", help=about, description=__doc__)
-    command.set_defaults(run=write_page)
+    command.set_defaults(run=write_page_and_say_where)
     command.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     about = "the page (default: mixture.html)"
     command.add_argument("-o", "--out", type=Path, default=Path("mixture.html"), help=about)
@@ -39,7 +39,7 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--epochs", type=float, help=about)
 
 
-def write_page(arguments: argparse.Namespace) -> str:
+def write_page_and_say_where(arguments: argparse.Namespace) -> str:
     """Writes the page; where it is.
 
     Raises:
@@ -204,6 +204,6 @@ def _format_values(trainer_format: TrainerFormat) -> dict[str, Any]:
         "reads": trainer_format.reads,
         "wants": trainer_format.wants,
         "needsRows": trainer_format.needs_rows,
-        "named": trainer_format.writes_names,
+        "named": trainer_format.has_plain_names,
         "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
     }

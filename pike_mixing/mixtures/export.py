@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -190,6 +190,15 @@ def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
     return [f"not on this machine (fine if your trainer's machine has it): {', '.join(absent)}"]
 
 
+class Export(NamedTuple):
+    """What `export` makes of a plan."""
+
+    files: dict[str, str]
+    """Texts by name."""
+    remarks: list[str]
+    """What the trainer cannot be told, and what is left to do."""
+
+
 def export(
     trainer: str,
     plan: Plan,
@@ -199,8 +208,8 @@ def export(
     steps: int | None = None,
     rows: int | None = None,
     epochs: float | None = None,
-) -> tuple[dict[str, str], list[str]]:
-    """The files of a trainer by name, and what it cannot be told.
+) -> Export:
+    """The files of a trainer, and what it cannot be told.
 
     Args:
         trainer: A name of `FORMATS`.
@@ -234,7 +243,7 @@ def export(
     if not staged:
         for name, parts in form.files.items():
             files[name] = render_file(parts, stages, repetition)
-        return files, remarks
+        return Export(files, remarks)
     if form.staged is not None:
         # Sources are those that any stage reads.
         every = {s.name: s for stage in reversed(stages) for s in stage.sources}
@@ -242,7 +251,7 @@ def export(
         for name, parts in form.staged.items():
             by_part = [(part, stages if isinstance(part, EachStage) else whole) for part in parts]
             files[name] = "".join(render_file([part], of) for part, of in by_part)
-        return files, remarks
+        return Export(files, remarks)
     assert steps is not None
     ends = [*(stage.start for stage in stages[1:]), steps]
     remarks.append(
@@ -257,7 +266,7 @@ def export(
             f"stage-{n}: steps {stage.start} to {end} ({end - stage.start} steps), {then}, with "
             "the learning-rate schedule of the whole run"
         )
-    return files, remarks
+    return Export(files, remarks)
 
 
 def _number_problems(
@@ -297,7 +306,7 @@ def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) ->
                 f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
                 f"'{domain}={paths[domain].rstrip('/')}/*.txt'"
             )
-        texts = [paths.get(domain, ""), *([domain] if form.writes_names else [])]
+        texts = [paths.get(domain, ""), *([domain] if form.has_plain_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
             problems.append(

@@ -16,6 +16,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -96,14 +97,14 @@ class TrainerFormat:
         """What is refused beside ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
-        where = "paths and names" if self.writes_names else "paths"
+        where = "paths and names" if self.has_plain_names else "paths"
         told = [f"in {where}: {', '.join(marks)}"] if marks else []
         told += ["text files"] * (self.reads in ("", "npy"))
         told += ["files of endings that it does not read"] * (self.reads not in (None, "", "npy"))
         return "; ".join(told + ["shares without `--rows`"] * self.needs_rows) or "nothing more"
 
     @property
-    def writes_names(self) -> bool:
+    def has_plain_names(self) -> bool:
         """Whether its parser sees domains' names as they are."""
         items = [p.item for file in self.files.values() for p in file if isinstance(p, EachDomain)]
         return any("{name}" in item for item in items)
@@ -137,147 +138,15 @@ def packed(pattern):
 
 '''
 
-HEAD_OF_MIXTURE = '''\
-"""Packed rows, mixed: shares are of tokens.
-
-    from mixture import mixture
-    rows = mixture(AutoTokenizer.from_pretrained("my/model"), length=2048)
-
-The result is a streaming data set: give it to a Trainer as train_dataset, and set max_steps. Rows
-that are packed already are mixed as they are stored by `mixture()`: shares are then of rows.
-It needs the package datasets, and zstandard for files that end in .zst.
-"""
-
-import contextlib
-import io
-import itertools
-import re
-from pathlib import Path
-
-import fsspec
-from datasets import IterableDataset, interleave_datasets, load_dataset
-
-'''
-BODY_OF_MIXTURE = '''\
-# What a document of a .txt file is: "file", "paragraphs" (set off by blank lines), "lines", or
-# "2000 characters" (any number; cut behind the last space or line break among so many).
-DOCUMENT = "file"
-# A document of a .txt file that has more characters is cut in this way, too.
-PIECE = 1_000_000
-FILES = {"json": "json", "jsonl": "json", "csv": "csv", "parquet": "parquet", "arrow": "arrow"}
-
-
-def records(name, shuffle):
-    """The records of a domain: of files by their ending, of a folder or of a name on the Hub."""
-    path = paths[name]
-    ending = Path(path.lower().removesuffix(".gz").removesuffix(".zst")).suffix[1:]
-    if ending == "txt":
-        files = [*fsspec.open_files(path, "rt", encoding="utf-8-sig", compression="infer")]
-        if not files:
-            raise FileNotFoundError(f"{name}: no file fits {path}: set it in `paths`")
-        found = IterableDataset.from_generator(documents, gen_kwargs={"files": files})
-    elif ending in FILES:
-        found = load_dataset(FILES[ending], data_files=path, split="train", streaming=True)
-    else:
-        found = load_dataset(path, split="train", streaming=True)
-        if found.info.builder_name == "text":
-            # It would make a document of each line.
-            place = path.rstrip("/") if Path(path).is_dir() else f"hf://datasets/{path}"
-            raise ValueError(f"{name}: {path} holds text files: set '{place}/*.txt' in `paths`")
-    return found.shuffle(seed=0, buffer_size=shuffle) if shuffle else found
-
-
-def documents(files):
-    """The documents of text files, as records."""
-    size = int(DOCUMENT.split()[0]) if DOCUMENT.endswith(" characters") else PIECE
-    for file in files:
-        with file as stream:
-            parts = [stream]
-            if DOCUMENT in ("paragraphs", "lines"):
-                groups = itertools.groupby(stream, str.isspace)
-                filled = (lines for is_blank, lines in groups if not is_blank)
-                if DOCUMENT == "paragraphs":
-                    texts = map("".join, filled)
-                else:
-                    texts = itertools.chain.from_iterable(filled)
-                parts = (io.StringIO(text.rstrip("\\n")) for text in texts)
-            for part in parts:
-                yield from pieces(part, size)
-
-
-def pieces(stream, size):
-    """A text as a record, or as several of at most `size` characters."""
-    text = ""
-    while text := text + stream.read(size + 1 - len(text)):
-        end = len(text)
-        if end > size:
-            end = max(text.rfind(sign, 0, size) for sign in " \\n") + 1 or size
-        yield {"text": text[:end]}
-        text = text[end:]
-
-
-def text_of(record, field):
-    """The text in a field; `content.text` names a field of this name, or `text` in `content`."""
-    if record is None:
-        return None
-    if field in record:
-        return record[field]
-    for end in (place for place, sign in enumerate(field) if sign == "."):
-        within = record.get(field[:end], "")
-        if within is None or isinstance(within, dict):
-            with contextlib.suppress(KeyError):
-                return text_of(within, field[end + 1 :])
-    raise KeyError(field)
-
-
-def pack(name, tokenizer, length, shuffle):
-    """Rows of `length` tokens: documents one after another, an end token after each."""
-    tokens, count, read, field = [], 0, 0, fields[name]
-    for record in records(name, shuffle):
-        try:
-            text = text_of(record, field)
-        except KeyError:
-            known = ", ".join(record)
-            message = f"{name}: no field {field!r} but {known}: set it in `fields`"
-            raise ValueError(message) from None
-        if not isinstance(text, str | None):
-            raise ValueError(f"{name}: {field!r} is no text but {text!r:.70}: set it in `fields`")
-        if text and not text.isspace():
-            tokens += tokenizer(text, add_special_tokens=False)["input_ids"]
-            tokens.append(tokenizer.eos_token_id)
-            read += 1
-        whole = len(tokens) // length * length
-        for start in range(0, whole, length):
-            row = tokens[start : start + length]
-            yield {"input_ids": row, "labels": row, "domain": name}
-            count += 1
-        tokens = tokens[whole:]
-    if not count:
-        have = f"{read:,} documents with text in {paths[name]} have {len(tokens):,} tokens"
-        raise ValueError(f"{name}: {have}, fewer than the {length:,} of a row: give it more text")
-
-
-def mixture(tokenizer=None, length=1024, shuffle=0):
-    """Rows of all domains by their shares; small domains are read again until the largest ends.
-
-    Documents come in the order of the files, or with `shuffle=1000`: the files of a domain in
-    random order, and each next document at random from 1,000 that are kept in memory.
-    """
-    if not re.fullmatch("file|paragraphs|lines|[1-9][0-9]* characters", str(DOCUMENT)):
-        known = '"file", "paragraphs", "lines" or, for example, "2000 characters"'
-        raise ValueError(f"DOCUMENT: {DOCUMENT!r} is unknown: write {known}")
-    if tokenizer is None:
-        parts = [records(name, shuffle) for name in shares]
-    elif tokenizer.eos_token_id is None:
-        raise ValueError("the tokenizer has no eos_token, which ends each document: set it")
-    else:
-        same = {"tokenizer": tokenizer, "length": length, "shuffle": shuffle}
-        given = [{"name": name, **same} for name in shares]
-        parts = [IterableDataset.from_generator(pack, gen_kwargs=one) for one in given]
-    return interleave_datasets(
-        parts, probabilities=list(shares.values()), seed=0, stopping_strategy="all_exhausted"
-    )
-'''
+MIXTURE_HEAD, MIXTURE_BODY = (
+    Path(__file__)
+    .with_name("mixture_module.txt")
+    .read_text(encoding="utf-8")
+    .replace("{", "{{")
+    .replace("}", "}}")
+    .split("paths = {{}}\nfields = {{}}\nshares = {{}}\n")
+)
+"""The module for `datasets`, before and behind what is said of the domains."""
 TEXT_FILE = r"\.((?:json|jsonl|ndjson|csv|tsv|txt|parquet|arrow)(?:\.(?:gz|zst|bz2|xz|zip))?)$"
 """How the name of a file of text ends, or a pattern of such files, in any case."""
 PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
@@ -289,10 +158,10 @@ FORMATS = {
         "tokens, where `mixture` is given a tokenizer and packs; else rows as they are stored",
         {
             "mixture.py": (
-                HEAD_OF_MIXTURE + "paths = {{\n", EachDomain("    {name:j}: {path:j},\n"),
+                MIXTURE_HEAD + "paths = {{\n", EachDomain("    {name:j}: {path:j},\n"),
                 "}}\nfields = {{\n", EachDomain("    {name:j}: {field:j},\n"),
                 "}}\nshares = {{\n", EachDomain("    {name:j}: {weight},\n"),
-                "}}\n" + BODY_OF_MIXTURE.replace("{", "{{").replace("}", "}}"),
+                "}}\n" + MIXTURE_BODY,
             )
         },
         "its own code: run, datasets 5.2.0",

@@ -13,6 +13,7 @@ import copy
 import dataclasses
 import functools
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
@@ -36,29 +37,35 @@ class StepResult:
     Its numbers are on their way from the device: the first that is read is waited for.
     """
 
-    read_seen: Callable[[], Signals]
-    """Waits for what was measured on the way."""
-    read_norm: Callable[[], float]
-    """Waits for the gradient's norm before clipping, with moments per domain the mean of theirs by
-    share; NaN where none was left."""
+    read: Callable[[], tuple[Signals, float]]
+    """Waits for what `signals` and `norm` are."""
     coefficient_K: Floats | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
     @functools.cached_property
+    def _signals_and_norm(self) -> tuple[Signals, float]:
+        return self.read()
+
+    @property
     def signals(self) -> Signals:
         """What was measured on the way."""
-        return self.read_seen()
+        return self._signals_and_norm[0]
+
+    @property
+    def norm(self) -> float:
+        """The gradient's norm before clipping, with moments per domain the mean of theirs by share.
+
+        NaN where none was left.
+        """
+        return self._signals_and_norm[1]
 
     def with_losses(self, loss_K: Floats | None) -> "StepResult":
         """The same with other losses of the domains."""
-        return dataclasses.replace(
-            self, read_seen=lambda: dataclasses.replace(self.signals, loss_K=loss_K)
-        )
 
-    @functools.cached_property
-    def norm(self) -> float:
-        """The gradient's norm before clipping; NaN where none was left."""
-        return self.read_norm()
+        def read() -> tuple[Signals, float]:
+            return dataclasses.replace(self.signals, loss_K=loss_K), self.norm
+
+        return dataclasses.replace(self, read=read)
 
     @property
     def losses(self) -> Floats:
@@ -184,37 +191,37 @@ class StepGradient:
                 measured = gradients.measure_domains(
                     self.target, of_domains, add if leave_gradient else None
                 )
-        return self._step_result(signals, measured, leave_gradient, c_K)
+        norms = [self._clip_and_norm()] if leave_gradient else []
+        return self._begin_result(signals, measured, norms, [1.0], c_K)
 
-    def _step_result(
+    def _begin_result(
         self,
         signals: Signals,
         measured: gradients.DeviceStatistics | None,
-        leave_gradient: bool,
+        norms: Sequence[Tensor],
+        share: Sequence[float],
         c_K: Floats | None,
     ) -> StepResult:
-        """What was seen and measured, with the norm of the gradient, which is clipped if left."""
-        read_seen, read_norms = self._signals_and_norms_readers(
-            signals, measured, [self._clip_and_norm()] if leave_gradient else []
-        )
-        return StepResult(read_seen, lambda: next(iter(read_norms()), math.nan), c_K)
-
-    def _signals_and_norms_readers(
-        self, signals: Signals, measured: gradients.DeviceStatistics | None, norms: Sequence[Tensor]
-    ) -> tuple[Callable[[], Signals], Callable[[], list[float]]]:
-        """Begins one transfer of all numbers; the functions wait for it: signals, and the norms."""
+        """What was seen and measured, and the mean of the norms by share: begins one transfer."""
         numbers = measured.numbers if measured else []
-        parts = [part.double().flatten() for part in (*numbers, *norms)]
-        host = functools.cache(self.passes.begin_fetch(torch.cat(parts))) if parts else None
+        wait = self._begin_fetch([*numbers, *norms])
 
-        def read_seen() -> Signals:
-            if host is None or measured is None:
-                return signals
-            moments = measured.statistics(host()[: 3 * len(numbers)])
+        def read() -> tuple[Signals, float]:
+            host = wait()
+            norm_N = host[3 * len(numbers) :].tolist()
+            norm = sum(map(operator.mul, share, norm_N)) if norm_N else math.nan
+            if measured is None:
+                return signals, norm
+            moments = measured.statistics(host[: 3 * len(numbers)])
             wanted = moments if measured.with_variance else None
-            return dataclasses.replace(signals, loss_K=moments.loss_K, statistics=wanted)
+            return dataclasses.replace(signals, loss_K=moments.loss_K, statistics=wanted), norm
 
-        return read_seen, lambda: host()[3 * len(numbers) :].tolist() if host else []
+        return StepResult(read, c_K)
+
+    def _begin_fetch(self, numbers: Sequence[Tensor]) -> Callable[[], Tensor]:
+        """Begins to bring numbers to the CPU, in a row; the function waits for them."""
+        parts = [part.to(numbers[0].device).double().flatten() for part in numbers]
+        return self.passes.begin_fetch(torch.cat(parts)) if parts else lambda: torch.empty(0)
 
     def _weigh_rows(self, signals: Signals, rows: StepRows, c_K: Floats | None) -> StepResult:
         """One pass over all rows, of weighted losses."""
@@ -227,15 +234,13 @@ class StepGradient:
                     loss_B = losses_after_backward(plain, target, piece.rows, piece.weight_B)
                 passes.run_recorded()
                 result.append((piece, loss_B))
-        joined, norm = rows.join_numbers(result), self._clip_and_norm()
-        # One transfer.
-        both = torch.cat([joined.flatten(), norm[None].to(joined)])
-        numbers = functools.cache(passes.begin_fetch(both.double()))
+        wait = self._begin_fetch([rows.join_numbers(result), self._clip_and_norm()])
 
-        def read_seen() -> Signals:
-            return dataclasses.replace(signals, loss_K=rows.means_of_joined(numbers()[:-1]))
+        def read() -> tuple[Signals, float]:
+            *_, norm = (host := wait()).tolist()
+            return dataclasses.replace(signals, loss_K=rows.means_of_joined(host[:-1])), norm
 
-        return StepResult(read_seen, lambda: numbers().tolist()[-1], c_K)
+        return StepResult(read, c_K)
 
     def _move_moments(
         self,
@@ -265,12 +270,7 @@ class StepGradient:
             measured = gradients.measure_domains(
                 self.target, of_domains, take, with_variance=measures
             )
-        read_seen, read_norms = self._signals_and_norms_readers(signals, measured, norms)
-
-        def read_norm() -> float:
-            return sum(part * norm for part, norm in zip(share, read_norms(), strict=True))
-
-        return StepResult(read_seen, read_norm, c_K)
+        return self._begin_result(signals, measured, norms, share, c_K)
 
     def domain_means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
         """Means by domain of a number of each row, at the current weights and without gradients."""
@@ -330,7 +330,8 @@ class StepGradient:
             for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):
                 if parts is not None:
                     self.target.add(parts, c)
-        return self._step_result(signals, None, leave_gradient, c_K)
+        norms = [self._clip_and_norm()] if leave_gradient else []
+        return self._begin_result(signals, None, norms, [1.0], c_K)
 
     def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows

@@ -1,7 +1,7 @@
 """From text to batches, in the order of the stages.
 
 `sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
-`formats` reads their files, `local_preview` looks at the user's own before a run,
+`formats` reads their files,
 `source_interface` says what they share, `document_store` are the files between the stages),
 `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into `shards`,
 `batches` mixes rows of several domains, and `rows_for_trainers` gives them to other trainers.

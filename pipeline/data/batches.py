@@ -46,13 +46,14 @@ class Mixture:
             InputError: domains of different tokenizers.
         """
         (first, one), *others = corpora.items()
-        problems = [
-            f"domains {first!r} and {domain!r} were packed with different tokenizers: pack both "
-            "with one"
-            for domain, corpus in others
-            if corpus.manifest["tokenizer"] != one.manifest["tokenizer"]
-        ]
-        refuse(problems)
+        refuse(
+            [
+                f"domains {first!r} and {domain!r} were packed with different tokenizers: pack "
+                "both with one"
+                for domain, corpus in others
+                if corpus.manifest["tokenizer"] != one.manifest["tokenizer"]
+            ]
+        )
         self.length = length
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
@@ -92,7 +93,16 @@ class Mixture:
         assert len(counts_K) == len(positions_K) == len(self._corpora)
         assert min(counts_K) >= 0
         assert min(positions_K) >= 0
-        self._refuse_beyond_max_epochs(np.asarray(counts_K) + np.asarray(positions_K))
+        if self._last_K is not None:
+            beyond_K = np.asarray(counts_K) + np.asarray(positions_K) > self._last_K
+            if beyond_K.any():
+                named = [repr(d) for d, over in zip(self.domains, beyond_K, strict=True) if over]
+                raise InputError(
+                    f"{', '.join(named)}: all rows have been read {self._max_epochs:g} times, as "
+                    "often as training.max_epochs allows: give the source more text, train for "
+                    "fewer steps, take a method that bounds repetition (unimax), or raise "
+                    "max_epochs; each of these trains anew"
+                )
         begin_K = np.cumsum([0, *counts_K])
         place_B = np.arange(begin_K[-1]) if row_range is None else np.asarray(row_range, np.int64)
         edge_K = np.searchsorted(place_B, begin_K).tolist()
@@ -102,16 +112,3 @@ class Mixture:
             row_R = order.take(int(positions_K[k]), int(counts_K[k]))
             corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
         return tokens_BxL1
-
-    def _refuse_beyond_max_epochs(self, end_positions_K: npt.NDArray[np.integer[Any]]) -> None:
-        if self._last_K is None or (end_positions_K <= self._last_K).all():
-            return
-        beyond = [
-            d for d, over in zip(self.domains, end_positions_K > self._last_K, strict=True) if over
-        ]
-        raise InputError(
-            f"{', '.join(map(repr, beyond))}: all rows have been read {self._max_epochs:g} times, "
-            "as often as training.max_epochs allows: give the source more text, train for fewer "
-            "steps, take a method that bounds repetition (unimax), or raise max_epochs; each of "
-            "these trains anew"
-        )

@@ -17,6 +17,8 @@ Normalisation = Literal["NFC", "NFKC"] | None
 """Of Unicode, for a text before it is hashed and written; None leaves it as it is."""
 SEARCH_SHARE = 0.1
 """Share of the held-out documents that are the search split."""
+ENOUGH_DOCUMENTS = 200
+"""Fewer documents for validation are told: errors are over documents."""
 
 
 def normalise_text(text: str, form: Normalisation) -> str:

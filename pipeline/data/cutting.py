@@ -4,8 +4,10 @@ Memory holds one document, of `LIMIT` characters at most.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TextIO
+
+from pike_mixing.errors import InputError
 
 LIMIT = 2**28
 """Characters of a document, or of a line of JSON: both are held in memory, packing takes 45 times
@@ -17,9 +19,6 @@ _SEEN = re.compile(
     r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 """A character that shows: no blank or control, and none that Unicode calls default-ignorable."""
-
-MakeLengthError = Callable[[int | None], Exception]
-"""What to raise of a document that is too long, by its number."""
 
 
 def is_blank(text: str) -> bool:
@@ -36,16 +35,19 @@ def characters_per_document(cut: str) -> int | None:
 def cut_problem(cut: str) -> str | None:
     """Why documents cannot be cut in this way; None where they can."""
     limit = LIMIT // 4
-    return (
-        f"{cut!r}: at most {limit} characters"
-        if (characters_per_document(cut) or 0) > limit
-        else None
+    too_long = (characters_per_document(cut) or 0) > limit
+    return f"{cut!r}: at most {limit} characters" if too_long else None
+
+
+def too_long_error(place: str) -> InputError:
+    """What is said of a document, or of a line, of more than `LIMIT` characters."""
+    return InputError(
+        f"{place} is longer than {LIMIT:,} characters, the limit of a document: write "
+        "`documents: 2000 characters` for text files, cut other files, or leave it out"
     )
 
 
-def cut_documents(
-    stream: TextIO, cut: str, make_error: MakeLengthError
-) -> Iterator[tuple[int | None, str]]:
+def cut_documents(stream: TextIO, cut: str, place: str) -> Iterator[tuple[int | None, str]]:
     """The documents of a text file with their numbers.
 
     Args:
@@ -55,33 +57,34 @@ def cut_documents(
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or
             ending behind the last blank or line break among those.
-        make_error: Makes the error that a document of more than `LIMIT` characters raises.
+        place: Where the file lies, for messages.
+
+    Raises:
+        InputError: a document of more than `LIMIT` characters.
     """
     if (size := characters_per_document(cut)) is not None:
         yield from enumerate(_cut_at_blanks(stream, size), start=1)
     elif cut == "file":
         text = stream.read(LIMIT + 1)
         if len(text) > LIMIT:
-            raise make_error(None)
+            raise too_long_error(place)
         yield None, text
     else:
-        result = read_numbered_lines(stream, make_error)
+        result = read_numbered_lines(stream, place)
         if cut == "paragraphs":
-            result = _join_paragraphs(result, make_error)
+            result = _join_paragraphs(result, place)
         yield from ((number, text.rstrip("\r\n")) for number, text in result)
 
 
-def read_numbered_lines(stream: TextIO, make_error: MakeLengthError) -> Iterator[tuple[int, str]]:
+def read_numbered_lines(stream: TextIO, place: str) -> Iterator[tuple[int, str]]:
     """The lines of a stream from 1 on, with their ends."""
     for number, line in enumerate(iter(lambda: stream.readline(LIMIT + 1), ""), start=1):
         if len(line) > LIMIT:
-            raise make_error(number)
+            raise too_long_error(f"{place}:{number}")
         yield number, line
 
 
-def _join_paragraphs(
-    lines: Iterable[tuple[int, str]], make_error: MakeLengthError
-) -> Iterator[tuple[int, str]]:
+def _join_paragraphs(lines: Iterable[tuple[int, str]], place: str) -> Iterator[tuple[int, str]]:
     waiting: list[str] = []
     begun = size = 0
     for number, line in lines:
@@ -90,7 +93,7 @@ def _join_paragraphs(
             waiting.append(line)
             size += len(line)
             if size > LIMIT:
-                raise make_error(begun)
+                raise too_long_error(f"{place}:{begun}")
         elif waiting:
             yield begun, "".join(waiting)
             waiting, size = [], 0

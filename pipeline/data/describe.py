@@ -21,7 +21,7 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
     They are folders of corpora, or folders that hold such at any depth.
 
     Raises:
-        InputError: no corpus, or one of an older version, without statistics.
+        InputError: no corpus.
     """
     rows: list[Row] = []
     for name in given:
@@ -34,7 +34,7 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
-    return output_formats.render(format, rows, lambda: _describe_as_text(rows, bounds))
+    return output_formats.render(format, rows, lambda: _statistics_text(rows, bounds))
 
 
 def _corpus_folders(folder: Path) -> list[Path]:
@@ -45,38 +45,25 @@ def _corpus_folders(folder: Path) -> list[Path]:
     return [path.parent for path in found if manifests.stage_of_manifest(path) == "pack"]
 
 
-def _describe_as_text(rows: list[Row], length_bounds: list[int]) -> str:
-    facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
-    lengths = [
-        {name: row[name] for name in ("tokenizer", "domain", "split")}
-        | {n: row["lengths"].get(n, 0) for n in length_bounds}
-        for row in rows
-    ]
-    about = "Documents of at least so many tokens, and fewer than twice as many:"
-    return "\n".join([_align_rows(facts), "", about, _align_rows(lengths)])
-
-
 def _split_statistics(corpus: Path) -> Iterator[Row]:
     manifest = read_corpus_manifest(corpus)
-    vocabulary = manifest["tokenizer"]["vocabulary"]
     for split, facts in ((name, manifest["splits"][name]) for name in SPLITS):
-        if not facts["documents"]:
-            continue
-        remedy = "an older version packed it, without statistics: pack it again"
-        manifests.require_type(facts, manifests.MEASURED, corpus / atomic_files.MANIFEST, remedy)
-        yield {
-            "tokenizer": corpus.parent.name,
-            "domain": manifest["source"],
-            "split": split,
-            **{name: facts[name] for name in ("documents", "tokens", "bytes")},
-            "bytes_per_token": facts["bytes"] / facts["tokens"],
-            "tokens_per_document": facts["tokens"] / facts["documents"],
-            "unigram_entropy_nats": facts["entropy_nats"],
-            "vocabulary_share": facts["pieces"] / vocabulary,
-            "unknown_share": facts["unknown_tokens"] / facts["tokens"],
-            "licence": manifest["licence"],
-            "lengths": {int(bound): count for bound, count in facts["lengths"].items()},
-        }
+        if facts["documents"]:
+            place = corpus / atomic_files.MANIFEST
+            manifests.require_type(facts, manifests.MEASURED, place, "pack it again")
+            yield {
+                "tokenizer": corpus.parent.name,
+                "domain": manifest["source"],
+                "split": split,
+                **{name: facts[name] for name in ("documents", "tokens", "bytes")},
+                "bytes_per_token": facts["bytes"] / facts["tokens"],
+                "tokens_per_document": facts["tokens"] / facts["documents"],
+                "unigram_entropy_nats": facts["entropy_nats"],
+                "vocabulary_share": facts["pieces"] / manifest["tokenizer"]["vocabulary"],
+                "unknown_share": facts["unknown_tokens"] / facts["tokens"],
+                "licence": manifest["licence"],
+                "lengths": {int(bound): count for bound, count in facts["lengths"].items()},
+            }
 
 
 _SHOWN = {
@@ -89,8 +76,18 @@ _SHOWN = {
 """How a number is shown; whole ones with commas."""
 
 
-def _align_rows(rows: Sequence[Mapping[Any, Any]]) -> str:
-    """Aligned columns for reading."""
+def _statistics_text(rows: list[Row], length_bounds: list[int]) -> str:
+    facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
+    lengths = [
+        {name: row[name] for name in ("tokenizer", "domain", "split")}
+        | {n: row["lengths"].get(n, 0) for n in length_bounds}
+        for row in rows
+    ]
+    about = "Documents of at least so many tokens, and fewer than twice as many:"
+    return "\n".join([_aligned_text(facts), "", about, _aligned_text(lengths)])
+
+
+def _aligned_text(rows: Sequence[Mapping[Any, Any]]) -> str:
     texts = [
         [v if isinstance(v, str) else format(v, _SHOWN.get(k, ",")) for k, v in row.items()]
         for row in rows
@@ -123,9 +120,11 @@ every file.
 `*.bin` holds the concatenated token ids of the documents, little-endian {dtype}; `*-documents.npy`
 lists the documents.
 """
-_BOUNDS = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
-SIZES = {1_000: "n<1K"} | {
-    10**place: f"{low}<n<{high}" for place, (low, high) in enumerate(pairwise(_BOUNDS), 4)
+SIZES = {
+    10**digits: f"{low}<n<{high}" if low else f"n<{high}"
+    for digits, (low, high) in enumerate(
+        pairwise(["", "1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T"]), 3
+    )
 }
 """The Hub's size categories, by their exclusive upper bound in documents."""
 

@@ -82,7 +82,7 @@ def is_validation_documents_file(name: str) -> bool:
 
 
 def remedy_for_few_documents(folder: Path) -> str:
-    """What gives a source more documents."""
+    """What a user can do to get more documents of a source."""
     facts = read_documents_manifest(folder)
     settings = {"kind": None, "documents": "file"} | facts["settings"]
     whole = settings["kind"] == "local" and settings["documents"] == "file"
@@ -97,11 +97,8 @@ def read_documents(folder: Path) -> Iterator[Document]:
     Raises:
         InputError: as `read_documents_manifest`, or a file that is not readable as Parquet.
     """
-    for name in sorted(
-        name
-        for name in read_documents_manifest(folder)["files"]
-        if not is_validation_documents_file(name)
-    ):
+    files = read_documents_manifest(folder)["files"]
+    for name in sorted(name for name in files if not is_validation_documents_file(name)):
         with open_documents(folder / name) as file:
             for batch in file.iter_batches(batch_size=1024):
                 yield from map(Document, *(column.to_pylist() for column in batch.columns))
@@ -109,11 +106,7 @@ def read_documents(folder: Path) -> Iterator[Document]:
 
 @contextlib.contextmanager
 def open_documents(path: Path) -> Iterator[pq.ParquetFile]:
-    """A file of documents.
-
-    Raises:
-        InputError: it is not readable as Parquet, which also shows while it is read.
-    """
+    """A file of documents, or an InputError where it is not readable as Parquet, also later."""
     try:
         with pq.ParquetFile(path) as file:
             yield file

@@ -15,18 +15,18 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import yaml
 
-from pike_mixing.arrays import Array, Ints
+from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
 from pipeline.data import filters
 from pipeline.data.local import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000
@@ -68,33 +68,49 @@ def write_clusters(
     source = validate(LocalSource, values, "domains")
     inputs = [path for path, _ in source.named_files()]
     taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
-    cluster_N, words_C = cluster_documents(
-        (d.text for d in source.read(Counter(), [])), clusters, seed
-    )
+    texts = (document.text for document in source.read(Counter(), []))
+    cluster_N, words_C = cluster_documents(texts, clusters, seed)
     names = [f"cluster-{c + 1}" for c in range(clusters)]
+    files = [f"{name}.jsonl.gz" for name in names]
+    sources = {
+        name: {"kind": "local", "files": str(out.resolve() / file)}
+        for name, file in zip(names, files, strict=True)
+    }
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
-        sizes_C = _write_cluster_files(folder, names, cluster_N, source.read(Counter(), []))
-        (folder / SECTIONS).write_text(_sources_yaml(names, out.resolve()))
+        paths = [folder / file for file in files]
+        bytes_C = _write_cluster_files(paths, cluster_N, source.read(Counter(), []))
+        (folder / SECTIONS).write_text(
+            f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
+            + yaml.safe_dump({"sources": sources}, sort_keys=False)
+        )
         taken.write_manifest(
             folder / atomic_files.MANIFEST,
             settings=values | {"clusters": clusters, "seed": seed},
-            files=[folder / name for name in (*map(_cluster_file_name, names), SECTIONS)],
+            files=[*paths, folder / SECTIONS],
             facts={"domains": dict(zip(names, words_C, strict=True))},
         )
     count_C = np.bincount(cluster_N, minlength=clusters)
     width = len(names[-1])
     lines = [f"{'domain':<{width}}  documents        bytes  words"]
-    for name, count, size, terms in zip(names, count_C, sizes_C, words_C, strict=True):
-        lines.append(f"{name:<{width}}  {count:>9,}  {size:>11,}  {' '.join(terms)}")
+    for name, count, size, words in zip(names, count_C, bytes_C, words_C, strict=True):
+        lines.append(f"{name:<{width}}  {count:>9,}  {size:>11,}  {' '.join(words)}")
     return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
 
 
-def _sources_yaml(clusters: Sequence[str], folder: Path) -> str:
-    """The clusters as sources, which are found from wherever the configuration is used."""
-    kept = {n: {"kind": "local", "files": str(folder / _cluster_file_name(n))} for n in clusters}
-    about = f"# Clusters of documents; in a scenario: domains: [{', '.join(clusters)}]\n"
-    return about + yaml.safe_dump({"sources": kept}, sort_keys=False)
+def _write_cluster_files(
+    paths: Sequence[Path], cluster_N: Ints, documents: Iterator[Document]
+) -> list[int]:
+    """Writes each document to its cluster's file; returns the files' bytes of text."""
+    sizes = [0] * len(paths)
+    with contextlib.ExitStack() as opened:
+        # The same documents make the same bytes: no time of writing.
+        outputs = [opened.enter_context(gzip.GzipFile(path, "wb", mtime=0)) for path in paths]
+        for cluster, document in zip(cluster_N.tolist(), documents, strict=True):
+            line = json.dumps(document._asdict(), ensure_ascii=False) + "\n"
+            outputs[cluster].write(line.encode())
+            sizes[cluster] += len(document.text.encode())
+    return sizes
 
 
 class Clusters(NamedTuple):
@@ -107,12 +123,7 @@ class Clusters(NamedTuple):
 
 
 def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Clusters:
-    """Clusters documents by their words.
-
-    Args:
-        texts: N documents.
-        clusters: C.
-        seed: Of the reduction and of k-means.
+    """Clusters N documents into C clusters by their words.
 
     Raises:
         InputError: fewer documents than clusters need, or no two that share a word.
@@ -143,9 +154,8 @@ def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Cluster
         )
     vector_NxD = weight_NxV
     if min(N, V) > DIMENSIONS + 1:
-        vector_NxD = normalize(
-            TruncatedSVD(DIMENSIONS, random_state=seed).fit_transform(weight_NxV)
-        )
+        reduction = TruncatedSVD(DIMENSIONS, random_state=seed)
+        vector_NxD = normalize(reduction.fit_transform(weight_NxV))
     found_N = KMeans(clusters, n_init=4, random_state=seed).fit_predict(vector_NxD)
     if (different := len(np.unique(found_N))) < clusters:
         raise InputError(
@@ -155,33 +165,10 @@ def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Cluster
     order_C = np.argsort(-np.bincount(found_N, minlength=clusters), kind="stable")
     cluster_N = np.argsort(order_C)[found_N]
     words_V = vectorizer.get_feature_names_out()
-    words_C = [_distinctive_words(weight_NxV, words_V, cluster_N == c) for c in range(clusters)]
+    words_C = []
+    for cluster in range(clusters):
+        # The words whose mean weight in its documents is most above that in all.
+        lead_V = weight_NxV[cluster_N == cluster].mean(axis=0) - weight_NxV.mean(axis=0)
+        first = np.argsort(-np.asarray(lead_V).ravel(), kind="stable")[:TERMS]
+        words_C.append(list(map(str, words_V[first])))
     return Clusters(cluster_N, words_C)
-
-
-def _distinctive_words(weight_NxV: Any, words_V: Any, in_cluster_N: Array) -> list[str]:
-    """The words whose mean weight in some documents is most above that in all."""
-    lead_V = np.asarray(weight_NxV[in_cluster_N].mean(axis=0) - weight_NxV.mean(axis=0)).ravel()
-    return [str(word) for word in words_V[np.argsort(-lead_V, kind="stable")[:TERMS]]]
-
-
-def _cluster_file_name(cluster: str) -> str:
-    return f"{cluster}.jsonl.gz"
-
-
-def _write_cluster_files(
-    folder: Path, clusters: Sequence[str], cluster_N: Ints, documents: Iterator[Document]
-) -> list[int]:
-    """Writes each document to its cluster's file; returns the files' bytes of text."""
-    sizes = [0] * len(clusters)
-    with contextlib.ExitStack() as opened:
-        # The same documents make the same bytes: no time of writing.
-        outputs = [
-            opened.enter_context(gzip.GzipFile(folder / _cluster_file_name(name), "wb", mtime=0))
-            for name in clusters
-        ]
-        for place, document in zip(cluster_N.tolist(), documents, strict=True):
-            line = json.dumps(document._asdict(), ensure_ascii=False) + "\n"
-            outputs[place].write(line.encode())
-            sizes[place] += len(document.text.encode())
-    return sizes

@@ -35,6 +35,9 @@ def combining_mark_pattern() -> str:
     return rf"(?![\0-\u02ff])[{''.join(one for one in marks if not re.match(UNSPACED, one))}]"
 
 
+_word_hash = functools.lru_cache(maxsize=2**18)(text_hash)
+
+
 @functools.cache
 def _word_pattern() -> re.Pattern[str]:
     """A word, or one character of a script that writes no blanks between words."""
@@ -42,11 +45,7 @@ def _word_pattern() -> re.Pattern[str]:
 
 
 def item_files(settings: Decontamination) -> list[Path]:
-    """The files of the items.
-
-    Raises:
-        InputError: a pattern without a file.
-    """
+    """The files of the items, or an InputError where a pattern matches none."""
     where = "packing.hygiene.decontaminate.files"
     return [Path(name) for name in file_patterns.matching_files(settings.files, where)]
 
@@ -81,11 +80,8 @@ def has_evaluation_item(text: str, settings: Decontamination) -> bool:
 def ngram_hashes(text: str, words_per_ngram: int) -> npt.NDArray[np.uint64]:
     """A hash of each `words_per_ngram` words in a row."""
     plain = unicodedata.normalize("NFKC", text).lower()
-    word_W = np.fromiter(map(_hashed, _word_pattern().findall(plain)), np.uint64)
+    word_W = np.fromiter(map(_word_hash, _word_pattern().findall(plain)), np.uint64)
     return window_hashes(word_W, words_per_ngram)
-
-
-_hashed = functools.lru_cache(maxsize=2**18)(text_hash)
 
 
 def _nested_texts(value: object) -> Iterator[str]:

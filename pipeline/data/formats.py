@@ -74,11 +74,7 @@ class SourceFile:
 
     @contextlib.contextmanager
     def explain_read_errors(self) -> Iterator[None]:
-        """Tells what goes wrong in the block with the file's name.
-
-        Raises:
-            InputError: the file cannot be read as what it is.
-        """
+        """Raises an InputError with the file's name and a remedy for what goes wrong inside."""
         try:
             yield
         except (OSError, pa.ArrowException, EOFError, zlib.error, UnicodeDecodeError) as error:
@@ -88,21 +84,11 @@ class SourceFile:
             remedy = remedy.format(path=shlex.quote(str(self.path)))
             raise InputError(f"{self.place} cannot be read: {error}: {remedy}") from error
 
-    def line_too_long_error(self, number: int | None) -> InputError:
-        """What to tell of a document, or of a line, that is too long."""
-        where = self.place if number is None else f"{self.place}:{number}"
-        return InputError(
-            f"{where} is longer than {cutting.LIMIT:,} characters, the limit of a document: write "
-            "`documents: 2000 characters` for text files, cut other files, or leave it out"
-        )
-
     def record_documents(self, record_id: object, value: object, place: str) -> Iterator[Document]:
         """The document of a value, or none when it is null, blank or to be dropped.
 
-        Args:
-            record_id: The record's own id, a text or a whole number; anything else is none.
-            value: The text.
-            place: File and line, for messages and as the id of a document without one.
+        `place` is the file and line, for messages and as the id of a document whose record has no
+        text or whole number as its id.
         """
         if value is None:
             self.skipped["null"] += 1
@@ -121,13 +107,20 @@ class SourceFile:
             return
         yield Document(name, kept)
 
-    def _apply_utf8_policy(self, value: str, place: str) -> str | None:
+    def _apply_utf8_policy(self, text: str, place: str) -> str | None:
         """A text that UTF-8 can hold; lone surrogates, escaped or in place of bytes, by policy."""
         try:
-            value.encode()
-            return value
+            text.encode()
+            return text
         except UnicodeEncodeError as error:
-            problem, mended = _replace_invalid(value, error)
+            problem: UnicodeError = error
+            mended = re.sub("[\ud800-\udfff]", "\ufffd", text)
+        with contextlib.suppress(UnicodeEncodeError):
+            content = text.encode(errors="surrogateescape")
+            try:
+                content.decode()
+            except UnicodeDecodeError as error:
+                problem, mended = error, content.decode(errors="replace")
         if self.invalid_utf8 == "error":
             raise InputError(
                 f"{place}: {problem}: mend the file, or set invalid_utf8 to 'replace' or 'drop'"
@@ -136,22 +129,9 @@ class SourceFile:
         return mended if self.invalid_utf8 == "replace" else None
 
 
-def _replace_invalid(text: str, problem: UnicodeError) -> tuple[UnicodeError, str]:
-    """What is wrong with a text, and the text with U+FFFD in place of what is invalid."""
-    with contextlib.suppress(UnicodeEncodeError):
-        content = text.encode(errors="surrogateescape")
-        try:
-            content.decode()
-        except UnicodeDecodeError as error:
-            return error, content.decode(errors="replace")
-    return problem, re.sub("[\ud800-\udfff]", "\ufffd", text)
-
-
 def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="") as stream:
-        for number, text in cutting.cut_documents(
-            stream, source_file.cut, source_file.line_too_long_error
-        ):
+        for number, text in cutting.cut_documents(stream, source_file.cut, source_file.place):
             if number is None and not text:
                 return
             place = source_file.name if number is None else f"{source_file.name}:{number}"
@@ -160,7 +140,7 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="\n") as stream:
-        for number, text in cutting.read_numbered_lines(stream, source_file.line_too_long_error):
+        for number, text in cutting.read_numbered_lines(stream, source_file.place):
             place = f"{source_file.name}:{number}"
             if not text.strip():
                 source_file.skipped["blank"] += 1
@@ -182,37 +162,32 @@ def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
             yield from source_file.record_documents(record.get("id"), value, place)
 
 
-class _StreamWithoutMarks(io.RawIOBase):
-    """Bytes of UTF-8 without the byte order marks that begin their lines.
+class _TextWithoutMarks(io.TextIOWrapper):
+    """Text without the byte order marks that begin its lines.
 
     A file that was joined of others has the mark of each.
     """
 
-    def __init__(self, stream: io.BufferedReader) -> None:
-        self._stream = stream
-        # As if a line had ended before the first byte.
-        self._begun, self._waiting, self._ready = False, b"\n", b""
+    _begins_line = True
 
-    def readable(self) -> bool:
-        return True
+    def read(self, size: int | None = -1, /) -> str:
+        wanted = -1 if size is None else size
+        result = self._without_marks(super().read(wanted))
+        while len(result) < wanted and (more := super().read(wanted - len(result))):
+            result += self._without_marks(more)
+        return result
 
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            read = self._stream.read1(_CHUNK)
-            found = self._waiting + read
-            if codecs.BOM_UTF8 in found:
-                found = re.sub(rb"([\r\n])(?:\xef\xbb\xbf)+", rb"\1", found)
-            # A mark may go on in what is read next.
-            open_end = re.search(rb"[\r\n](?:\xef\xbb?)?\Z", found) if read else None
-            end = open_end.start() if open_end else len(found)
-            self._ready, self._waiting = found[:end], found[end:]
-            if self._ready and not self._begun:
-                self._begun, self._ready = True, self._ready[1:]
-            if not read and not self._ready:
-                return 0
-        size = min(len(buffer), len(self._ready))
-        buffer[:size], self._ready = self._ready[:size], self._ready[size:]
-        return size
+    def readline(self, size: int = -1, /) -> str:
+        # Of a line that is a mark alone nothing is left: it ends the file.
+        return self._without_marks(super().readline(size))
+
+    def _without_marks(self, text: str) -> str:
+        if "\ufeff" in text:
+            text = text.lstrip("\ufeff") if self._begins_line else text
+            text = re.sub("([\r\n])\ufeff+", r"\1", text)
+        if text:
+            self._begins_line = text[-1] in "\r\n"
+        return text
 
 
 @contextlib.contextmanager
@@ -240,8 +215,7 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
                 f"{source_file.place} is no UTF-8 text, with NUL among its first bytes: convert "
                 "UTF-16 (iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
             )
-        plain = io.BufferedReader(_StreamWithoutMarks(stream), _CHUNK)
-        yield io.TextIOWrapper(plain, "utf-8", "surrogateescape", newline)
+        yield _TextWithoutMarks(stream, "utf-8", "surrogateescape", newline)
 
 
 def _open_decompressed(source_file: SourceFile) -> Any:
@@ -259,8 +233,8 @@ def _open_decompressed(source_file: SourceFile) -> Any:
 def _read_parquet(source_file: SourceFile) -> Iterator[Document]:
     with source_file.explain_read_errors(), pq.ParquetFile(source_file.path) as file:
         path = _text_column_path(source_file, file.schema_arrow)
-        wanted = [source_file.field, *_id_columns(path, file.schema_arrow)]
-        batches = file.iter_batches(batch_size=_ROWS, columns=wanted)
+        # Names that the file does not have are left out.
+        batches = file.iter_batches(batch_size=_ROWS, columns=[*{source_file.field, "id"}])
         yield from _documents_of_batches(source_file, path, batches)
 
 
@@ -276,22 +250,17 @@ def _read_arrow(source_file: SourceFile) -> Iterator[Document]:
 
 
 def _text_column_path(source_file: SourceFile, schema: pa.Schema) -> tuple[str, ...]:
-    """The path of the text's column."""
-    result = _field_path(source_file.field, _nested_column_names(schema), source_file.place)
+    """The names that lead to the text's column."""
+    result = _field_path(source_file.field, _nested_columns(schema), source_file.place)
     if twice := {result[0], "id"} & {n for n in schema.names if schema.names.count(n) > 1}:
         raise InputError(f"{source_file.place} has several columns {twice}: rename all but one")
     return result
 
 
-def _id_columns(text_path: tuple[str, ...], schema: pa.Schema) -> list[str]:
-    return ["id"] if "id" in schema.names and text_path != ("id",) else []
-
-
-def _nested_column_names(fields: Iterable[pa.Field]) -> dict[str, Any]:
+def _nested_columns(fields: Iterable[pa.Field]) -> dict[str, Any]:
     """Names of columns, and below each those of a struct's fields."""
     return {
-        f.name: _nested_column_names(f.type) if pa.types.is_struct(f.type) else f.type
-        for f in fields
+        f.name: _nested_columns(f.type) if pa.types.is_struct(f.type) else f.type for f in fields
     }
 
 
@@ -303,21 +272,19 @@ def _documents_of_batches(
         column = batch.column(text_path[0])
         for part in text_path[1:]:
             column = pc.struct_field(column, part)
-        named = _id_columns(text_path, batch.schema)
-        ids = batch.column("id").to_pylist() if named else [None] * len(batch)
-        for value, identity in zip(_column_texts(column), ids, strict=True):
+        has_ids = "id" in batch.schema.names and text_path != ("id",)
+        ids = batch.column("id").to_pylist() if has_ids else [None] * len(batch)
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        # From bytes: pyarrow does not check that texts are UTF-8.
+        contents = pc.cast(column, pa.large_binary()).to_pylist()
+        for content, identity in zip(contents, ids, strict=True):
             number += 1
-            if value is not None and len(value) > cutting.LIMIT:
-                raise source_file.line_too_long_error(number)
-            yield from source_file.record_documents(identity, value, f"{source_file.name}:{number}")
-
-
-def _column_texts(column: pa.Array) -> Iterator[str | None]:
-    """A text column's texts, from bytes: pyarrow does not check that they are UTF-8."""
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    for content in pc.cast(column, pa.large_binary()).to_pylist():
-        yield None if content is None else content.decode(errors="surrogateescape")
+            place = f"{source_file.name}:{number}"
+            text = None if content is None else content.decode(errors="surrogateescape")
+            if text is not None and len(text) > cutting.LIMIT:
+                raise cutting.too_long_error(f"{source_file.place}:{number}")
+            yield from source_file.record_documents(identity, text, place)
 
 
 def _field_path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:

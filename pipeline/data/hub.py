@@ -19,7 +19,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.file_settings import HuggingFaceSettings
-from pipeline.data.source_interface import Document
+from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import hub_downloads
 
 REMEDY = "start again later: files that came whole are not fetched twice"
@@ -27,10 +27,8 @@ NOT_REACHED = (DatasetNotFoundError, LocalEntryNotFoundError)
 """Of the errors that count as files not found, those of a whole dataset."""
 
 
-class HuggingFaceSource(HuggingFaceSettings):
+class HuggingFaceSource(HuggingFaceSettings, Source):
     """The reader of such a dataset."""
-
-    entropy_nats_per_character = None
 
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]

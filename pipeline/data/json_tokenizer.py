@@ -33,18 +33,17 @@ def parse_tokenizer_json(content: bytes, place: str) -> dict[str, Any]:
         InputError: it is not a `tokenizer.json`.
     """
     try:
-        values = foreign_json.parse_json(content)
+        values: dict[str, Any] = foreign_json.parse_json(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
         known = piece_ids(values)
-        sound = all(isinstance(n, int) and isinstance(piece, str) for piece, n in known.items())
+        is_sound = known and all(isinstance(number, int) for number in known.values())
     except (TypeError, KeyError, ValueError, AttributeError):
-        known, sound = {}, False
-    if not (known and sound):
+        is_sound = False
+    if not is_sound:
         raise InputError(f"{place} has no model.vocab: give a tokenizer.json of tokenizers")
-    result: dict[str, Any] = values
-    return result
+    return values
 
 
 def piece_ids(tokenizer_json: dict[str, Any]) -> dict[str, int]:
@@ -64,13 +63,9 @@ def embedding_rows(ids_by_piece: dict[str, int]) -> int:
 
 
 def add_end_token(content: bytes, end_piece: str | None, place: str, setting: str) -> bytes:
-    """The pipeline's model file.
+    """The pipeline's model file of a `tokenizer.json` and the piece that ends a document.
 
-    Args:
-        content: The bytes of a `tokenizer.json`.
-        end_piece: The piece that ends a document.
-        place: Where the file lies, for messages.
-        setting: The setting of the piece, for messages.
+    `place` says where the file lies and `setting` where the piece was set, for messages.
 
     Raises:
         InputError: it is not a `tokenizer.json`, `end_piece` is missing, or there is no such piece.

@@ -1,7 +1,11 @@
-"""The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow."""
+"""The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow.
+
+A plan looks at them before a run: can they be read, are the documents enough?
+"""
 
 import collections
 import itertools
+import math
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -10,15 +14,17 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.data import formats
+from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.file_settings import LocalSettings
-from pipeline.data.source_interface import CUT, Document
+from pipeline.data.source_interface import CUT, Document, Source
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
+MOST_FILES, MOST_CHARACTERS = 20, 2**26
+"""A plan reads the first document of so many files, and up to so many characters of text."""
 
-class LocalSource(LocalSettings):
+
+class LocalSource(LocalSettings, Source):
     """The reader of such files."""
-
-    entropy_nats_per_character = None
 
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
@@ -142,6 +148,13 @@ class LocalSource(LocalSettings):
                 f"needs some to train on and some for validation: {CUT}, or name more files"
             )
 
+    def count_whole_files(self) -> int:
+        """How many of its files are one document each."""
+        if self.documents != "file":
+            return 0
+        suffixes = [formats.format_suffix(name) for _, name in self.named_files()]
+        return sum(suffix in formats.TEXT for suffix in suffixes)
+
 
 def _drop_dataset_caches(files: list[str]) -> list[str]:
     """The same without the caches that `datasets` leaves in a folder of `save_to_disk`."""
@@ -164,3 +177,55 @@ def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
         {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
         for path, name in source.named_files()
     ]
+
+
+def check_first_documents(source: LocalSource) -> None:
+    """Reads the first document of `MOST_FILES` files at most, the last one among them.
+
+    Raises:
+        InputError: a file that cannot be read as what its suffix says, or has no such field.
+    """
+    listed = source.named_files()
+    for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
+        # A text file may be one document, which is not read whole here.
+        source_file = source.source_file(path, name, Counter(), cut="1000 characters")
+        next(formats.read_source_file(source_file), None)
+
+
+def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
+    """What to do where a source has too few documents for validation; None where they are enough.
+
+    Raises:
+        InputError: as the source's `read`.
+    """
+    held_out, share = source.validation_source(), 1.0
+    if held_out is None:
+        held_out, share = source, (1 - SEARCH_SHARE) * validation_share
+    count = _count_documents_below(held_out, math.ceil(ENOUGH_DOCUMENTS / share))
+    if count is None:
+        return None
+    remedies = ["give it more text"]
+    if held_out.count_whole_files():
+        remedies.insert(0, f"each text file is one document: {CUT}")
+    if held_out.bytes is not None:
+        remedies.append("raise its `bytes`")
+    if held_out is source:
+        remedies.append(f"raise packing.validation_share ({validation_share})")
+    return (
+        f"{count:,} documents, of which about {round(count * share):,} are for validation, where "
+        f"{ENOUGH_DOCUMENTS} are enough: `pike advise` may not be able to say which method is "
+        f"better: {', or '.join(remedies)}"
+    )
+
+
+def _count_documents_below(source: LocalSource, limit: int) -> int | None:
+    """How many documents a source gives; None: `limit` or more, or very long ones."""
+    files = len(source.named_files())
+    if source.bytes is None and 1 < files < limit and source.count_whole_files() == files:
+        return files
+    count = characters = 0
+    for count, document in enumerate(source.read(Counter(), []), start=1):
+        characters += len(document.text)
+        if count == limit or characters > MOST_CHARACTERS:
+            return None
+    return count

@@ -23,23 +23,17 @@ def window_hashes(token_T: npt.NDArray[Any], width: int) -> Hashes:
     Two windows of lengths m and n give their join's hash as h_m base^n + h_n, so that the powers
     of two in `width` suffice: 16 tokens take four passes over the array.
     """
-    assert width >= 1
     if len(token_T) < width:
         return np.empty(0, np.uint64)
-    power = token_T.astype(np.uint64)
-    power_width, whole_width = 1, 0
-    whole: Hashes | None = None
+    power, power_width = token_T.astype(np.uint64), 1
+    # Windows of no token have the hash 0.
+    whole, whole_width = np.zeros(len(token_T) + 1, np.uint64), 0
     while True:
         if width & power_width:
-            whole = (
-                power
-                if whole is None
-                else _join_window_hashes(whole, whole_width, power, power_width)
-            )
+            whole = _join_window_hashes(whole, whole_width, power, power_width)
             whole_width += power_width
         if whole_width == width:
-            assert whole is not None
-            return whole[: len(token_T) - width + 1]
+            return whole
         power = _join_window_hashes(power, power_width, power, power_width)
         power_width *= 2
 
@@ -49,11 +43,6 @@ def occurrence_mask(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[n
 
     One pass over the stream in pieces, with memory for the hashes asked about and one piece. A
     table of their leading bits sorts out nearly all windows before any search.
-
-    Args:
-        hash_N: Hashes of windows, uint64.
-        corpus: The split that is searched.
-        width: Tokens of a window.
     """
     known, place_N = np.unique(hash_N, return_inverse=True)
     result = np.zeros(len(known), bool)

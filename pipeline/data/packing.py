@@ -25,6 +25,7 @@ from pipeline import errors
 from pipeline.data import describe, filters
 from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
+    ENOUGH_DOCUMENTS,
     Hygiene,
     Packing,
     is_held_out,
@@ -44,11 +45,17 @@ from pipeline.data.shards import (
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
+
+log = logging.getLogger("pike")
 
 UNTOUCHED = Hygiene()
 BLANK = "\N{LOWER ONE EIGHTH BLOCK}".encode()
 """What stands for a blank in pieces of SentencePiece."""
+LEAST_TOKENS = 16
+"""A split of fewer tokens is a mistake."""
+LARGEST_SHARE = 0.02
+"""A document of a larger share of the tokens for validation is told: errors are over documents."""
 
 
 class DocumentBatch(NamedTuple):
@@ -78,11 +85,7 @@ class EncodedBatch(NamedTuple):
 
 
 def list_batches(files: list[Path]) -> list[DocumentBatch]:
-    """All batches of files of documents, in order.
-
-    Raises:
-        InputError: a file that is not readable as Parquet.
-    """
+    """All batches of files of documents, in order."""
     result = []
     for path in files:
         with store.open_documents(path) as file:
@@ -90,19 +93,8 @@ def list_batches(files: list[Path]) -> list[DocumentBatch]:
     return result
 
 
-def encode_batch(
-    batch: DocumentBatch, encoder: Tokenizer, hygiene: Hygiene = UNTOUCHED
-) -> EncodedBatch:
-    """Encodes the documents of a batch, each whole.
-
-    Args:
-        batch: The row group.
-        encoder: The corpus's tokenizer.
-        hygiene: What is left out or changed first.
-
-    Raises:
-        InputError: a file that is not readable as Parquet.
-    """
+def encode_batch(batch: DocumentBatch, tokenizer: Tokenizer, hygiene: Hygiene) -> EncodedBatch:
+    """Encodes the documents of a batch, each whole, after hygiene."""
     with store.open_documents(batch.path) as file:
         table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
@@ -112,19 +104,19 @@ def encode_batch(
     if hygiene != UNTOUCHED:
         cleaned = (_clean_text(content, hygiene, skipped) for content in contents)
         contents = [content for content in cleaned if content is not None]
-    pieces = encoder.encode(contents)
-    end = np.array([encoder.eos], np.int32)
+    pieces = tokenizer.encode(contents)
+    end = np.array([tokenizer.eos], np.int32)
     stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
     hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
     return EncodedBatch(
-        stream.astype(token_dtype(encoder.vocabulary)),
-        np.array([len(ids) + 1 for ids in pieces], np.int64),
-        np.array([len(content) for content in contents], np.int64),
-        np.array([len(content.decode()) for content in contents], np.int64),
-        np.frombuffer(hashes, ">u8").astype(np.uint64),
-        sum(content.count(BLANK) for content in contents),
-        read,
-        skipped,
+        tokens_T=stream.astype(token_dtype(tokenizer.vocabulary)),
+        tokens_N=np.array([len(ids) + 1 for ids in pieces], np.int64),
+        bytes_N=np.array([len(content) for content in contents], np.int64),
+        characters_N=np.array([len(content.decode()) for content in contents], np.int64),
+        hash_N=np.frombuffer(hashes, ">u8").astype(np.uint64),
+        blanks=sum(content.count(BLANK) for content in contents),
+        read_bytes=read,
+        skipped=skipped,
     )
 
 
@@ -144,14 +136,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
     """Appends documents to a split."""
 
     def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
-        """Begins a split in a folder.
-
-        Args:
-            folder: The corpus in the making.
-            split: One of `shards.SPLITS`.
-            vocabulary: Pieces of the tokenizer.
-            shard_tokens: Tokens in a shard file.
-        """
+        """Begins one of `shards.SPLITS` in the folder of a corpus in the making."""
         self._folder, self._split = folder, split
         self._shards = ShardWriter(
             folder, split, dtype=token_dtype(vocabulary), shard_tokens=shard_tokens
@@ -167,11 +152,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
         return self._shards.tokens
 
     def add(self, batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> None:
-        """Writes the chosen documents of a batch behind those already there.
-
-        Raises:
-            InputError: the disk is full or not writable.
-        """
+        """Writes the chosen documents of a batch behind those already there."""
         if not chosen_N.any():
             return
         tokens_T = _chosen_tokens(batch, chosen_N)
@@ -236,15 +217,6 @@ def _chosen_tokens(batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> npt.
     return np.concatenate([batch.tokens_T[start:end] for start, end in runs])
 
 
-log = logging.getLogger("pike")
-
-LEAST_TOKENS = 16
-"""A split of fewer tokens is a mistake."""
-ENOUGH_DOCUMENTS, LARGEST_SHARE = 200, 0.02
-"""Fewer documents for validation, or one of more than this share of its tokens, are told: errors
-are over documents."""
-
-
 def pack_corpus(
     settings_file: Path, documents: Path, tokenizer: Path, out: Path, *, workers: int | None = None
 ) -> None:
@@ -266,40 +238,41 @@ def pack_corpus(
     """
     values = atomic_files.read_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
-    inputs, items = _input_and_item_files(chosen, documents, tokenizer)
+    unwanted = chosen.hygiene.decontaminate
+    items = filters.item_files(unwanted) if unwanted else []
+    # Items that `pike fetch` wrote are known by their manifest. The corpus is renamed beside
+    # itself: paths relative to it stay right.
+    manifests = [path.parent / atomic_files.MANIFEST for path in items]
+    inputs = [documents / atomic_files.MANIFEST, tokenizer, *(m for m in manifests if m.is_file())]
     given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
     taken = made_from.InputSnapshot("pack", [__name__], inputs=inputs, given=given)
     if taken.restore_if_unchanged(out / atomic_files.MANIFEST, values):
         return
     source = store.read_documents_manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)
+    megabytes = max(1, round(source["bytes"] / 1e6))
+    all_inputs = [documents, settings_file, *inputs, *items]
     with (
-        atomic_files.atomic_write(
-            out, "pack", [documents, settings_file, *inputs, *items]
-        ) as partial,
-        Progress(
-            f"pack {documents.name}", total=max(1, round(source["bytes"] / 1e6)), unit="MB"
-        ) as progress,
+        atomic_files.atomic_write(out, "pack", all_inputs) as partial,
+        Progress(f"pack {documents.name}", total=megabytes, unit="MB") as progress,
         contextlib.ExitStack() as opened,
     ):
         partial.mkdir()
         sizes = {"vocabulary": encoder.vocabulary, "shard_tokens": chosen.shard_tokens}
         splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
-        listed = [documents / name for name in sorted(source["files"])]
-        work = _CorpusPacker(chosen, listed, encoder, splits)
-        work.pack(workers or environment.available_cpus(), progress)
-        facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
-        _refuse_unusable_corpus(chosen, documents, facts)
+        packer = _CorpusPacker(chosen, documents, sorted(source["files"]), encoder, splits)
+        packer.pack(workers or environment.available_cpus(), progress)
+        split_facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
+        _refuse_unusable_corpus(chosen, documents, split_facts)
+        doubts = (
+            _validation_warning(chosen, documents, split_facts, packer.has_own_validation),
+            _blank_substitute_warning(documents.name, encoder, packer.blanks),
+        )
         result = {
-            **_corpus_facts(documents.name, source, encoder, splits, facts),
-            **work.hygiene_facts(),
+            **_corpus_facts(documents.name, source, encoder, splits, split_facts),
+            **packer.hygiene_facts(),
+            "warnings": [doubt for doubt in doubts if doubt],
         }
-        result["warnings"] = [
-            *_validation_warnings(
-                chosen, documents, facts, has_own_validation=work.has_own_validation
-            ),
-            *_blank_substitute_warnings(documents.name, encoder, work.blanks),
-        ]
         for warning in result["warnings"]:
             log.warning("%s", warning)
         (partial / "README.md").write_text(describe.corpus_card_text(result), encoding="utf-8")
@@ -309,21 +282,11 @@ def pack_corpus(
             files=sorted(partial.iterdir()),
             facts=result,
             known_sha256={
-                partial / s["file"]: s["sha256"] for part in facts.values() for s in part["shards"]
+                partial / shard["file"]: shard["sha256"]
+                for facts in split_facts.values()
+                for shard in facts["shards"]
             },
         )
-
-
-def _input_and_item_files(
-    settings: Packing, documents: Path, tokenizer: Path
-) -> tuple[list[Path], list[Path]]:
-    """Manifests and model that the corpus is made of, and files of items that it must not hold."""
-    unwanted = settings.hygiene.decontaminate
-    items = filters.item_files(unwanted) if unwanted else []
-    fetched = (path.parent / atomic_files.MANIFEST for path in items)
-    inputs = [documents / atomic_files.MANIFEST, tokenizer]
-    # The corpus is renamed beside itself: paths relative to it stay right.
-    return inputs + [manifest for manifest in fetched if manifest.is_file()], items
 
 
 class _CorpusPacker:
@@ -332,34 +295,31 @@ class _CorpusPacker:
     def __init__(
         self,
         settings: Packing,
-        files: list[Path],
+        folder: Path,
+        files: list[str],
         tokenizer: Tokenizer,
         splits: dict[str, SplitWriter],
     ) -> None:
-        self._settings = settings
+        self._settings, self._source = settings, folder.name
         # Validation text first: of equal documents the first is kept.
-        self._listed = sorted(
-            files, key=lambda path: not store.is_validation_documents_file(path.name)
-        )
+        files = sorted(files, key=store.is_validation_documents_file, reverse=True)
+        self.has_own_validation = store.is_validation_documents_file(files[0])
+        self._files = [folder / name for name in files]
         self._tokenizer, self._splits = tokenizer, splits
         self._limit = math.inf if settings.tokens is None else settings.tokens
-        self.has_own_validation = any(
-            store.is_validation_documents_file(path.name) for path in files
-        )
         self._skipped = Counter[str]()
         self.blanks = 0
         self._seen: set[int] = set()
 
     def pack(self, workers: int, progress: Progress) -> None:
         """Encodes all batches and appends them in order."""
-        if self._settings.hygiene.decontaminate is not None:
+        hygiene = self._settings.hygiene
+        if hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
-            filters.item_ngram_hashes(self._settings.hygiene.decontaminate)
-        call = functools.partial(
-            encode_batch, encoder=self._tokenizer, hygiene=self._settings.hygiene
-        )
-        reading = list_batches(self._listed)
-        for read, batch in zip(reading, _map_in_order(call, reading, workers), strict=True):
+            filters.item_ngram_hashes(hygiene.decontaminate)
+        encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
+        reading = list_batches(self._files)
+        for read, batch in zip(reading, _map_in_order(encode, reading, workers), strict=True):
             self._add_batch(batch, store.is_validation_documents_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
@@ -399,7 +359,7 @@ class _CorpusPacker:
             return {}
         dropped = dict(sorted(self._skipped.items()))
         told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
-        log.info("%s: left out: %s", self._listed[0].parent.name, told or "none")
+        log.info("%s: left out: %s", self._source, told or "none")
         # The floor is that of the text as it was made.
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 
@@ -446,44 +406,41 @@ def _refuse_unusable_corpus(
         )
 
 
-def _validation_warnings(
-    settings: Packing,
-    source: Path,
-    split_facts: dict[str, dict[str, Any]],
-    *,
-    has_own_validation: bool,
-) -> Iterator[str]:
+def _validation_warning(
+    settings: Packing, source: Path, split_facts: dict[str, dict[str, Any]], has_own: bool
+) -> str | None:
     """What is odd about the validation text, and no mistake."""
     validation = split_facts["validation"]
     tokens = sum(split["tokens"] for split in split_facts.values())
     share, expected = validation["tokens"] / tokens, settings.validation_share
     largest = validation["largest_share"]
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
-    if few or not (has_own_validation or share > expected / 2):
+    if not few and (has_own or share > expected / 2):
+        return None
+    remedy = "give more validation text"
+    if not has_own:
         more = store.remedy_for_few_documents(source)
-        longer = f"{more}, or set a larger packing.validation_share ({expected})"
+        remedy = f"{more}, or set a larger packing.validation_share ({expected})"
         if largest > LARGEST_SHARE:
-            longer = f"cut long documents (documents: 2000 characters, of text files), {longer}"
-        yield (
-            f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
-            f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
-            f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
-            f"tokens ({share:.1%}), so that losses are uncertain: "
-            f"{'give more validation text' if has_own_validation else longer}"
-        )
+            remedy = f"cut long documents (documents: 2000 characters, of text files), {remedy}"
+    return (
+        f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
+        f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
+        f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
+        f"tokens ({share:.1%}), so that losses are uncertain: {remedy}"
+    )
 
 
-def _blank_substitute_warnings(
-    domain: str, tokenizer: Tokenizer, substitutes: int
-) -> Iterator[str]:
+def _blank_substitute_warning(domain: str, tokenizer: Tokenizer, substitutes: int) -> str | None:
     """That the tokenizer reads a character of the text as another."""
     named, blank = tokenizer.encode([f"a{BLANK.decode()}b", "a b"])
-    if substitutes and named.tolist() == blank.tolist():
-        yield (
-            f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
-            f"as a blank, stands {substitutes:,} times in the text: it cannot be told from a blank "
-            "any more, nor does it count as unknown; write another character there if it matters"
-        )
+    if not substitutes or named.tolist() != blank.tolist():
+        return None
+    return (
+        f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
+        f"as a blank, stands {substitutes:,} times in the text: it cannot be told from a blank "
+        "any more, nor does it count as unknown; write another character there if it matters"
+    )
 
 
 def _corpus_facts(
@@ -494,7 +451,13 @@ def _corpus_facts(
     split_facts: dict[str, dict[str, Any]],
 ) -> dict[str, Any]:
     """The corpus manifest beside what every manifest holds."""
-    dtype = token_dtype(tokenizer.vocabulary).name
+    dtype, validation = token_dtype(tokenizer.vocabulary).name, split_facts["validation"]
+    floor = source["entropy_nats_per_character"]
+    if floor is not None:
+        # The entropy of the text shared out over its tokens: nothing is lost or gained between the
+        # two, but where unknown tokens hide characters.
+        known = not validation["unknown_tokens"]
+        floor = float(floor * validation["characters"] / validation["tokens"]) if known else None
     return {
         "format": FORMAT,
         "source": domain,
@@ -503,9 +466,7 @@ def _corpus_facts(
         "splits": split_facts,
         "uniform_nats": math.log(tokenizer.vocabulary),
         "unigram_nats": unigram_nats(splits["train"].counts_V, splits["validation"].counts_V),
-        "floor_nats": _loss_floor_nats(
-            source["entropy_nats_per_character"], split_facts["validation"]
-        ),
+        "floor_nats": floor,
         **{name: source[name] for name in ("skipped", "revision", "licence")},
         "fingerprint": data_fingerprint(dtype, split_facts),
     }
@@ -519,16 +480,3 @@ def unigram_nats(train_V: npt.NDArray[np.int64], validation_V: npt.NDArray[np.in
     """
     frequency_V = (train_V + 1) / (train_V.sum() + len(train_V))
     return float(-(validation_V @ np.log(frequency_V)) / validation_V.sum())
-
-
-def _loss_floor_nats(
-    entropy_nats_per_character: float | None, validation: dict[str, Any]
-) -> float | None:
-    """Entropy of the validation text shared out over its tokens, in nats a token.
-
-    It holds since tokens determine the text: nothing is lost or gained between the two. Where
-    unknown tokens hide characters it does not, and there is no floor.
-    """
-    if entropy_nats_per_character is None or validation["unknown_tokens"]:
-        return None
-    return float(entropy_nats_per_character * validation["characters"] / validation["tokens"])

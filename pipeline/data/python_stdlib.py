@@ -2,7 +2,6 @@
 
 import ast
 import doctest
-import gc
 import inspect
 import io
 import os
@@ -21,7 +20,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.limits import PositiveInt
 from pipeline.data import cutting
 from pipeline.data.file_settings import Cut
-from pipeline.data.source_interface import Document
+from pipeline.data.source_interface import Document, Source
 from pipeline.settings import Sha256
 
 SUFFIXES = {
@@ -72,21 +71,17 @@ def package_licences(packages: Mapping[str, str]) -> str:
 
 
 def _refuse_other_versions(packages: Mapping[str, str]) -> None:
-    wrong = [
-        f"packages: {name} {installed} is installed, not {version}"
-        for name, version in packages.items()
-        if (installed := _package_version(name)) != version
-    ]
+    wrong = []
+    for name, version in packages.items():
+        try:
+            installed = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            installed = "nothing"
+        if installed != version:
+            wrong.append(f"packages: {name} {installed} is installed, not {version}")
     if wrong:
         advice = "set up the environment that the source was written for, or name what is installed"
         raise InputError(f"{'; '.join(wrong)}: {advice}")
-
-
-def _package_version(name: str) -> str:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return "nothing"
 
 
 try:
@@ -124,7 +119,7 @@ _NOT_CODE = frozenset(
 
 
 @dataclass(frozen=True)
-class PythonSource:
+class PythonSource(Source):
     """One topic of the text that comes with the running Python, or with installed packages."""
 
     topic: Topic
@@ -148,8 +143,6 @@ class PythonSource:
     """Stop at the document that reaches so many UTF-8 bytes; absent: read all."""
     kind: Literal["python"] = "python"
 
-    entropy_nats_per_character = None
-
     def problems(self) -> list[str]:
         """Topics without files."""
         result = []
@@ -170,30 +163,20 @@ class PythonSource:
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
-        """Documents of the topic, sorted by their place in the installation.
-
-        Raises:
-            InputError: this Python or the packages lack the topic, or the packages are others.
-        """
+        """Documents of the topic, sorted by their place in the installation."""
         any_read = False
         for name, whole in self._topic_texts(skipped):
             if self.max_characters is not None and len(whole) > self.max_characters:
                 skipped["too long"] += 1
                 continue
             any_read = True
-            for number, text in cutting.cut_documents(
-                io.StringIO(whole), self.documents, _length_error_maker(name)
-            ):
+            for number, text in cutting.cut_documents(io.StringIO(whole), self.documents, name):
                 if cutting.is_blank(text):
                     skipped["blank"] += 1
                 else:
                     yield Document(name if number is None else f"{name}:{number}", text)
         if not any_read:
-            who = (
-                f"this Python ({_python_version()}) lacks"
-                if self.packages is None
-                else "packages lack"
-            )
+            who = "packages lack" if self.packages else f"this Python ({_python_version()}) lacks"
             raise InputError(
                 f"topic {self.topic!r}: {who} it: choose another, or install a full Python"
             )
@@ -213,13 +196,14 @@ class PythonSource:
             InputError: they are not those that `documents_sha256` names.
         """
         named = ", ".join(f"{name} {version}" for name, version in (self.packages or {}).items())
+        named = named or _python_version()
         if (self.documents_sha256 or documents_sha256).lower() != documents_sha256:
             raise InputError(
-                f"documents_sha256: topic {self.topic!r} of {named or _python_version()} gives "
-                f"documents of SHA-256 {documents_sha256} here, not {self.documents_sha256}: its "
-                "files are others in this environment"
+                f"documents_sha256: topic {self.topic!r} of {named} gives documents of SHA-256 "
+                f"{documents_sha256} here, not {self.documents_sha256}: its files are others in "
+                "this environment"
             )
-        return {"revision": f"{named or _python_version()} documents {documents_sha256}"}
+        return {"revision": f"{named} documents {documents_sha256}"}
 
 
 def read_code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
@@ -233,10 +217,8 @@ def read_code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
 def read_docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
     for name, tree in _parse_modules(files, skipped):
-        result = [
-            (getattr(node, "lineno", 0), docstring) for node, docstring in _documented_nodes(tree)
-        ]
-        yield name, "\n\n".join(inspect.cleandoc(docstring) for _, docstring in sorted(result))
+        found = [(getattr(node, "lineno", 0), text) for node, text in _documented_nodes(tree)]
+        yield name, "\n\n".join(inspect.cleandoc(text) for _, text in sorted(found))
 
 
 def read_doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
@@ -299,10 +281,6 @@ def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def _length_error_maker(name: str) -> cutting.MakeLengthError:
-    return lambda _: InputError(f"{name} is too long: write `documents: 8000 characters`")
-
-
 def _stdlib_modules() -> Files:
     # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
     listed = files_below(_STDLIB, ".py", _NOT_CODE)
@@ -310,13 +288,7 @@ def _stdlib_modules() -> Files:
 
 
 def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:
-    """Files in the order of their relative names; excluded folders are not entered.
-
-    Args:
-        root: The folder.
-        suffix: How the files' names end.
-        excluded: Names of folders.
-    """
+    """Files in the order of their relative names; folders of excluded names are not entered."""
     result: list[tuple[str, Path]] = []
     for folder, inner, names in os.walk(root):
         inner[:] = [name for name in inner if name not in excluded]
@@ -326,21 +298,15 @@ def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple
 
 
 def _parse_modules(files: Files, skipped: Counter[str]) -> Iterator[tuple[str, ast.Module]]:
-    collects = gc.isenabled()
     for name, text in read_texts(files, skipped):
         try:
             with warnings.catch_warnings():
                 # Invalid escapes in other people's strings are not ours to report.
                 warnings.simplefilter("ignore")
-                # To look for garbage among 100,000 new nodes takes as long as to parse them.
-                gc.disable()
                 tree = ast.parse(text)
         except (SyntaxError, ValueError):
             skipped["not Python"] += 1
             continue
-        finally:
-            if collects:
-                gc.enable()
         yield name, tree
 
 

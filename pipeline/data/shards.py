@@ -25,11 +25,20 @@ from pipeline.runtime import atomic_files, checksums, manifests
 
 FORMAT = 2
 SPLITS = ("train", "validation", "search")
+DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
+"""One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
+
+Tokens = npt.NDArray[np.int64]
 
 
 def documents_file_name(split: str) -> str:
     """Name of the file that lists a split's documents."""
     return f"{split}-documents.npy"
+
+
+def token_dtype(vocabulary: int) -> np.dtype[Any]:
+    """The smaller one of two little-endian dtypes that holds every id below `vocabulary`."""
+    return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
 
 
 def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
@@ -58,39 +67,24 @@ def read_corpus_manifest(folder: Path) -> dict[str, Any]:
 def files_of_split(
     folder: Path, split: str, manifest: dict[str, Any]
 ) -> list[checksums.ListedFile]:
-    """A split's shards and the list of its documents.
-
-    Args:
-        folder: The corpus.
-        split: One of `SPLITS`.
-        manifest: The corpus's.
-    """
+    """A split's shards and the list of its documents, as the corpus's manifest has them."""
     remedy, documents = "pack it anew", documents_file_name(split)
     size = np.dtype(manifest["dtype"]).itemsize
-    sealed = [
-        checksums.ListedFile(folder / s["file"], s["tokens"] * size, s["sha256"], remedy)
-        for s in manifest["splits"][split]["shards"]
-    ]
     facts = manifest["files"].get(documents)
     if facts is None:
         raise InputError(f"{folder / atomic_files.MANIFEST} does not list {documents}: {remedy}")
+    listed = [
+        (shard["file"], shard["tokens"] * size, shard["sha256"])
+        for shard in manifest["splits"][split]["shards"]
+    ]
+    listed.append((documents, facts["bytes"], facts["sha256"]))
     return [
-        *sealed,
-        checksums.ListedFile(folder / documents, facts["bytes"], facts["sha256"], remedy),
+        checksums.ListedFile(folder / name, size, sha256, remedy) for name, size, sha256 in listed
     ]
 
 
 def refuse_inconsistent_manifest(folder: Path, split: str, manifest: dict[str, Any]) -> None:
-    """Stops at a manifest whose shards do not give its sums or its fingerprint.
-
-    Args:
-        folder: The corpus, for messages.
-        split: The split whose sum is compared.
-        manifest: The corpus's.
-
-    Raises:
-        InputError: which of them, and what to do.
-    """
+    """Stops at a manifest whose shards do not give a split's sum, or the corpus's fingerprint."""
     splits, path = manifest["splits"], folder / atomic_files.MANIFEST
     tokens, summed = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
     if tokens != summed:
@@ -105,9 +99,6 @@ def refuse_replaced_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
     """Stops where the tokenizer that a corpus was packed with has been replaced since.
 
     A tokenizer that is not where it was is no mistake: corpora may be moved without it.
-
-    Raises:
-        InputError: another model lies in its place, or the manifest names two.
     """
     packed_with = manifest["tokenizer"]["sha256"]
     for name, recorded in manifest.get("inputs", {}).items():
@@ -122,17 +113,6 @@ def refuse_replaced_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
             )
 
 
-DOCUMENT = np.dtype([("tokens", "<u4"), ("bytes", "<u4"), ("hash", "<u8")])
-"""One document of a split: tokens (EOS included), UTF-8 bytes, first 8 bytes of its SHA-256."""
-
-Tokens = npt.NDArray[np.int64]
-
-
-def token_dtype(vocabulary: int) -> np.dtype[Any]:
-    """The smaller one of two little-endian dtypes that holds every id below `vocabulary`."""
-    return np.dtype("<u2" if vocabulary <= 2**16 else "<u4")
-
-
 class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     """Appends tokens to `{split}-00000.bin`, `-00001.bin`, ...; a document may span files.
 
@@ -143,14 +123,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
     def __init__(
         self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
     ) -> None:
-        """Begins a split.
-
-        Args:
-            folder: The corpus in the making.
-            split: One of `SPLITS`.
-            dtype: Of the tokens, from `token_dtype`.
-            shard_tokens: Tokens in a file.
-        """
+        """Begins one of `SPLITS` in the folder of a corpus, `shard_tokens` tokens in a file."""
         assert shard_tokens >= 1
         self._folder, self._split, self._dtype = folder, split, dtype
         self._shard_tokens = shard_tokens
@@ -161,11 +134,7 @@ class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
         self.tokens = 0
 
     def append(self, tokens: npt.NDArray[Any]) -> None:
-        """Writes ids behind those already there.
-
-        Raises:
-            InputError: the disk is full or not writable.
-        """
+        """Writes ids behind those already there."""
         stream = np.ascontiguousarray(tokens, dtype=self._dtype)
         self.tokens += len(stream)
         with errors.explain_disk_errors(self._folder):
@@ -238,11 +207,6 @@ class Corpus:
         for as long as nobody writes to it: digests are remembered beside the folder. `pike verify`
         hashes all files anew.
 
-        Args:
-            folder: The corpus.
-            split: One of `SPLITS`.
-            verify: Whether SHA-256 is compared.
-
         Raises:
             InputError: no manifest, one that contradicts itself, or missing, truncated or changed
                 files, all of which are named.
@@ -250,11 +214,11 @@ class Corpus:
         assert split in SPLITS, split
         manifest = read_corpus_manifest(folder)
         facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
-        sealed = files_of_split(folder, split, manifest)
+        listed = files_of_split(folder, split, manifest)
         refuse_inconsistent_manifest(folder, split, manifest)
-        watched = checksums.WatchedFiles(sealed)
+        watched = checksums.WatchedFiles(listed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
-        checksums.refuse_damaged(sealed, content=verify, cache_file=remembered)
+        checksums.refuse_damaged(listed, content=verify, cache_file=remembered)
         maps = [_map_file(folder / shard["file"]) for shard in facts["shards"]]
         return cls(
             folder=folder,
@@ -282,11 +246,7 @@ class Corpus:
         return tokens_RxL1
 
     def read_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
-        """As `read`, into an array that is there.
-
-        Raises:
-            InputError: a token id lies outside the vocabulary.
-        """
+        """As `read`, into an array that is there."""
         if not len(row_R):
             return
         width = tokens_RxL1.shape[1]
@@ -298,20 +258,17 @@ class Corpus:
         shard_R = np.searchsorted(self._starts, start_R, side="right") - 1
         inside_R = start_R + width <= np.take(self._starts, shard_R + 1)
         # Only the shards that hold a row of the batch are touched: there can be a thousand.
-        for shard in np.unique(shard_R[inside_R]):
+        for shard in np.unique(shard_R[inside_R]).tolist():
             here_R = inside_R & (shard_R == shard)
-            window_TxL1 = self._windows(int(shard), width)
+            # A view costs more to make than some rows to read: it is kept.
+            if (shard, width) not in self._views:
+                view = np.lib.stride_tricks.sliding_window_view(self._shards[shard], width)
+                self._views[shard, width] = view
+            window_TxL1 = self._views[shard, width]
             tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
         for place in np.flatnonzero(~inside_R):
             tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
         self._refuse_unknown_ids(tokens_RxL1)
-
-    def _windows(self, shard: int, width: int) -> npt.NDArray[Any]:
-        """All windows of a shard. A view costs more to make than some rows to read: it is kept."""
-        if (shard, width) not in self._views:
-            view = np.lib.stride_tricks.sliding_window_view(self._shards[shard], width)
-            self._views[shard, width] = view
-        return self._views[shard, width]
 
     def _prefetch_rows(self, start_R: npt.NDArray[np.int64], width: int) -> None:
         """Begins to load rows from the disk, all at once, where the first had to be waited for.
@@ -330,11 +287,7 @@ class Corpus:
                 self._maps[shard].madvise(mmap.MADV_WILLNEED, page, last * size - page)
 
     def span(self, start: int, stop: int) -> Tokens:
-        """The stream's tokens `start` to `stop` (exclusive), int64.
-
-        Raises:
-            InputError: a token id lies outside the vocabulary.
-        """
+        """The stream's tokens `start` to `stop` (exclusive), int64."""
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
         pieces = [self._shards[s][first:last] for s, first, last in self._shard_spans(start, stop)]
         if not pieces:

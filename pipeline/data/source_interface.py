@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 CUT = "write `documents: paragraphs` (or lines, or 2000 characters) beside its `files`"
 """What to do where a text file of the user's own is one document and should be several."""
@@ -16,20 +16,15 @@ class Document(NamedTuple):
     text: str
 
 
-class Source(Protocol):
-    """Settings of a kind of source, which know how to read it."""
+class Source:
+    """Settings of a kind of source, which know how to read it. What may differ has a default."""
 
-    @property
-    def bytes(self) -> int | None:
-        """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
-
-    @property
-    def licence(self) -> str:
-        """Licence of the documents, for the record."""
-
-    @property
-    def entropy_nats_per_character(self) -> float | None:
-        """Exact entropy rate where it is known: no model's loss can lie below it."""
+    bytes: int | None
+    """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
+    licence: str
+    """Licence of the documents, for the record."""
+    entropy_nats_per_character: float | None = None
+    """Exact entropy rate where it is known: no model's loss can lie below it."""
 
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
@@ -38,22 +33,16 @@ class Source(Protocol):
 
         Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
         """
+        raise NotImplementedError
 
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
-
-
-@runtime_checkable
-class FileSource(Source, Protocol):
-    """A source of the user's own files."""
+        raise NotImplementedError
 
     def named_files(self) -> list[tuple[Path, str]]:
-        """Each file with its name."""
+        """The user's own files that it reads, each with its name."""
+        return []
 
-
-@runtime_checkable
-class SourceWithValidation(Source, Protocol):
-    """A source that may have validation documents of its own."""
-
-    def validation_source(self) -> Source | None:
-        """The source of these documents; None where packing chooses some."""
+    def validation_source(self) -> "Source | None":
+        """The source of its own validation documents; None where packing chooses some."""
+        return None

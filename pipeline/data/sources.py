@@ -12,10 +12,10 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.data import SOURCES
 from pipeline.data import document_store as store
-from pipeline.data.source_interface import Document, FileSource, Source, SourceWithValidation
+from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skipped", "source_files"
 """What a manifest says of validation documents that a source has of its own."""
@@ -48,9 +48,8 @@ def download_source(settings_file: Path, out: Path) -> None:
     """
     values = atomic_files.read_mapping(settings_file)
     source = parse_source(values, f"sources.{out.name}")
-    held_out = source.validation_source() if isinstance(source, SourceWithValidation) else None
-    of_files = [one for one in (source, held_out) if isinstance(one, FileSource)]
-    given = [path for one in of_files for path, _ in one.named_files()]
+    held_out = source.validation_source()
+    given = [path for one in (source, held_out) if one for path, _ in one.named_files()]
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
     taken = made_from.InputSnapshot(store.STAGE, modules, given=given)
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
@@ -67,12 +66,12 @@ def download_source(settings_file: Path, out: Path) -> None:
 
 
 def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any]:
-    """Writes a source's documents, and what is to be told."""
+    """Writes a source's documents; returns what the manifest says of them."""
     skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {source_name}", total=total, unit="MB") as progress:
         every = source.read(skipped, files)
-        written = store.write_documents(_take_documents(every, source.bytes, progress), file)
+        written = store.write_documents(_limit_documents(every, source.bytes, progress), file)
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
@@ -90,7 +89,7 @@ def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any
     }
 
 
-def _take_documents(
+def _limit_documents(
     documents: Iterable[Document], limit_bytes: int | None, progress: Progress
 ) -> Iterator[Document]:
     """The documents up to and with the one that reaches `limit_bytes` UTF-8 bytes."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pike_mixing.row_order import GOLDEN, Uint64s, mix_bits
-from pipeline.data.source_interface import Document
+from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import atomic_files
 
 TABLE_SYMBOLS = 2**24
@@ -27,7 +27,7 @@ _PROBABILITY_BITS = 53
 
 
 @dataclass(frozen=True)
-class SyntheticSource:
+class SyntheticSource(Source):
     """A Markov language over V symbols.
 
     The last `order` symbols determine S equally likely successors; with probability `noise` the

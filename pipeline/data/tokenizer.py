@@ -2,11 +2,10 @@
 
 import heapq
 import io
-import itertools
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +27,7 @@ from pipeline.data.corpus_settings import (
 )
 from pipeline.data.json_tokenizer import JsonPieces, is_json_tokenizer
 from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -37,6 +36,10 @@ _EXACT: dict[str, Any] = {
     "allow_whitespace_only_pieces": True,
 }
 """Settings with which decoding gives the text back, line breaks and indentation included."""
+STAGE = "tokenizer"
+TokenizerSettings: Any = Annotated[
+    GivenTokenizer | HubTokenizer | TokenizerTraining, Discriminator("kind")
+]
 
 
 def sample_texts(
@@ -45,13 +48,8 @@ def sample_texts(
     """Training documents of a source in the order of their hash, cut at `characters`.
 
     A function of the set of documents: neither their order nor a random stream matters. Memory
-    holds no more than what is returned and one document.
-
-    Args:
-        folder: The documents.
-        characters: How many are taken at most.
-        validation_share: Share of documents kept for validation, which are left out.
-        normalisation: The packing's, which decides which documents these are.
+    holds no more than what is returned and one document. Left out are the documents that packing
+    holds out with this share and normalisation.
     """
     nearest: list[tuple[int, str]] = []
     total = 0
@@ -72,68 +70,10 @@ def sample_texts(
     return texts
 
 
-class _TrainingText(NamedTuple):
-    """What SentencePiece trains on."""
-
-    sentences: list[str]
-    """Lines that are not blank."""
-    line_breaks: list[str]
-    """Pieces that break lines."""
-    characters: dict[str, int]
-    """How many were taken from each source."""
-
-
-def _training_text(
-    settings: TokenizerTraining, sources: Sequence[Path], place: str
-) -> _TrainingText:
-    """The sources' training documents as sentences.
-
-    Raises:
-        InputError: no text, two sources of one name, or more characters than pieces.
-    """
-    names = [source.name for source in sources]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
-    how = settings.characters, settings.validation_share, settings.normalisation
-    texts = {source.name: sample_texts(source, *how) for source in sources}
-    sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
-    # Lines: SentencePiece's trainer wants no line break within a sentence.
-    lines = (line for taken in texts.values() for text in taken for line in text.split("\n"))
-    sentences = [line for line in lines if line.strip()]
-    breaks = _line_break_pieces(settings, itertools.chain.from_iterable(texts.values()))
-    if not sentences:
-        more = dict.fromkeys(map(store.remedy_for_few_documents, sources))
-        raise InputError(f"{place}: no training text in {sampled}: {'; '.join(more)}")
-    result = len(set().union(breaks, *sentences))
-    needed = result + SPECIAL_PIECES
-    if settings.model == "char" and settings.vocabulary < needed:
-        raise InputError(
-            f"{place}.vocabulary: {result} different characters and the special pieces need "
-            f"{needed}, not {settings.vocabulary}: raise it"
-        )
-    return _TrainingText(sentences, breaks, sampled)
-
-
-def _line_break_pieces(settings: TokenizerTraining, texts: Iterable[str]) -> list[str]:
-    """Line breaks that the texts hold, where they are kept.
-
-    They are pieces by demand: sentences have no line feed, and of those that end with a carriage
-    return SentencePiece drops it.
-    """
-    if not _is_lossless(settings):
-        return []
-    held = set().union(*texts)
-    return [one for one in "\n\r" if one in held or (one == "\n" and settings.newlines)]
-
-
-def _is_lossless(settings: TokenizerTraining) -> bool:
-    return settings.newlines or settings.model == "char"
-
-
 def train_tokenizer(
     settings: TokenizerTraining, sources: Sequence[Path], place: str
 ) -> tuple[bytes, dict[str, int]]:
-    """The model's bytes and how many characters were taken from each source.
+    """The model's bytes, and how many characters were taken from each source.
 
     Args:
         settings: The settings.
@@ -141,9 +81,31 @@ def train_tokenizer(
         place: Where the settings stand, for messages.
 
     Raises:
-        InputError: too little text, or text of which no such model can be made.
+        InputError: two sources of one name, too little text, or text of which no such model can be
+            made.
     """
-    sentences, breaks, sampled = _training_text(settings, sources, place)
+    names = [source.name for source in sources]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
+    how = settings.characters, settings.validation_share, settings.normalisation
+    texts = {source.name: sample_texts(source, *how) for source in sources}
+    sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
+    every = [text for taken in texts.values() for text in taken]
+    # Lines: SentencePiece's trainer wants no line break within a sentence.
+    sentences = [line for text in every for line in text.split("\n") if line.strip()]
+    if not sentences:
+        more = dict.fromkeys(map(store.remedy_for_few_documents, sources))
+        raise InputError(f"{place}: no training text in {sampled}: {'; '.join(more)}")
+    is_lossless = settings.newlines or settings.model == "char"
+    held = set().union(*every, "\n" if settings.newlines else "")
+    # Pieces by demand: sentences have no line feed, and SentencePiece drops a last carriage return.
+    breaks = [one for one in "\n\r" if is_lossless and one in held]
+    characters = len(set().union(breaks, *sentences))
+    if settings.model == "char" and settings.vocabulary < characters + SPECIAL_PIECES:
+        raise InputError(
+            f"{place}.vocabulary: {characters} different characters and the special pieces need "
+            f"{characters + SPECIAL_PIECES}, not {settings.vocabulary}: raise it"
+        )
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
@@ -163,7 +125,7 @@ def train_tokenizer(
             unk_id=2,
             bos_id=-1,
             minloglevel=2,
-            **(_EXACT if _is_lossless(settings) else {}),
+            **(_EXACT if is_lossless else {}),
             user_defined_symbols=breaks,
         )
     except RuntimeError as error:
@@ -175,12 +137,6 @@ def train_tokenizer(
             f"{sampled} characters ({error}): {remedy}"
         ) from error
     return model.getvalue(), sampled
-
-
-STAGE = "tokenizer"
-TokenizerSettings: Any = Annotated[
-    GivenTokenizer | HubTokenizer | TokenizerTraining, Discriminator("kind")
-]
 
 
 class _SentencePieces:
@@ -226,22 +182,17 @@ class Tokenizer:
     """Text to token ids and back."""
 
     def __init__(self, path: Path) -> None:
-        """Loads a model file.
+        """Loads a model file: of SentencePiece, or what `build_tokenizer` made of another.
 
         Raises:
-            InputError: no such file, neither a SentencePiece model nor one that `build_tokenizer`
-                made of a `tokenizer.json`, or a SentencePiece model with a piece that is not
-                UTF-8, or without an end-of-sentence or unknown piece.
+            InputError: no such file, or one that is no usable model.
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
         file_kinds.refuse_wrong_file_kind(path)
         content, place = path.read_bytes(), str(path)
-        self._pieces: JsonPieces | _SentencePieces = (
-            JsonPieces(content, place)
-            if is_json_tokenizer(content)
-            else _SentencePieces(content, place)
-        )
+        kind = JsonPieces if is_json_tokenizer(content) else _SentencePieces
+        self._pieces: JsonPieces | _SentencePieces = kind(content, place)
         self.path = path
         self.sha256 = atomic_files.sha256(path)
         self.vocabulary = self._pieces.vocabulary
@@ -337,7 +288,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
 
 
 def piece_ids_of_file(path: Path) -> dict[str, int]:
-    """Pieces of a model file that somebody gives, and their ids.
+    """Ids of the pieces of a model file that somebody gives.
 
     Raises:
         InputError: it is none.
@@ -350,11 +301,7 @@ def piece_ids_of_file(path: Path) -> dict[str, int]:
 
 
 def embedding_rows_of_file(path: Path) -> int:
-    """Rows that the pieces of such a file need in an embedding.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Rows that the pieces of such a file need in an embedding."""
     return json_tokenizer.embedding_rows(piece_ids_of_file(path))
 
 

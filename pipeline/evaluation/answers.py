@@ -34,12 +34,16 @@ tokens shared with it. Raw likelihood prefers the most fluent candidate whatever
 class QuestionSet:
     """One task, asked in one way of any number of models."""
 
+    name: str
+    """Of the task and the way, in messages and manifests."""
     task: str
     shots: int
     formulation: str
     metrics: tuple[str, ...]
     """The scores that rank candidates; the first one makes the picks."""
     items: Sequence[EncodedItem]
+    manifest_facts: dict[str, Any]
+    """What a manifest says of it."""
 
     @property
     def identity(self) -> tuple[str, int, str]:
@@ -71,34 +75,18 @@ class Answers:
 
 
 def ask_model(model: Transformer, questions: QuestionSet, *, batch_tokens: int) -> Answers:
-    """Asks the model all items, and grades it.
-
-    Args:
-        model: On its device already.
-        questions: The items.
-        batch_tokens: Tokens per forward pass.
-
-    Raises:
-        InputError: a likelihood is no finite number, or a token is none of the model's.
-    """
+    """Asks the model, on its device already, all items, and grades it."""
     scored = [Question(item.context_C, item.candidates) for item in questions.items]
     scored += [Question(item.unconditional_C, item.candidates) for item in questions.items]
     try:
         sums = score_questions(model, scored, batch_tokens=batch_tokens)
     except InputError as error:
-        task, shots, formulation = questions.identity
-        raise InputError(f"{task}, {shots}-shot, {formulation}: {error}") from None
+        raise InputError(f"{questions.name}: {error}") from None
     return grade_answers(questions, sums[: len(questions.items)], sums[len(questions.items) :])
 
 
 def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats]) -> Answers:
-    """Picks and accuracies, from each item's log-likelihoods behind its context and alone.
-
-    Args:
-        questions: The I items.
-        sums: Of each item: log p(candidate | context) in nats.
-        alone: Of each item: log p(candidate) without the question, in nats.
-    """
+    """Picks and accuracies, from nats of each item's candidates behind its context and alone."""
     items = questions.items
     columns = {
         SUM: np.concatenate(sums),

@@ -18,23 +18,58 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
-from pipeline.evaluation.output_tables import TableRows
-from pipeline.evaluation.questions import (
-    DownstreamQuestions,
-    EvaluatedDomain,
-    prepare_domains,
-    prepare_downstream,
-)
+from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, prepare_downstream
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Evaluation
+
+INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
+WAY = [("step", INT), ("task", TEXT), ("shots", SHORT), ("formulation", TEXT)]
+
+TABLES = {
+    "perplexities": pa.schema(
+        [
+            *(("step", INT), ("domain", TEXT), ("nll", REAL), ("perplexity", REAL)),
+            *(("bits_per_byte", REAL), ("tokens", INT), ("stderr", REAL)),
+        ]
+    ),
+    "documents": pa.schema(
+        [
+            *(("step", INT), ("domain", TEXT), ("document", TEXT)),
+            *(("nll", REAL), ("tokens", INT), ("bytes", INT)),
+        ]
+    ),
+    "accuracies": pa.schema(
+        [*WAY, ("metric", TEXT), ("value", REAL), ("stderr", REAL), ("examples", INT)]
+    ),
+    "choices": pa.schema(
+        [
+            *(*WAY, ("item", TEXT), ("document", TEXT), ("gold", SHORT), ("pick", SHORT)),
+            *((name, pa.list_(REAL)) for name in ("sum_log_likelihood", "unconditional")),
+            *((name, pa.list_(SHORT)) for name in ("tokens", "characters", "bytes")),
+            ("shots_used", SHORT),
+        ]
+    ),
+    "search_losses": pa.schema([("step", INT), ("domain", TEXT), ("nll", REAL), ("tokens", INT)]),
+    "token_losses": pa.schema([("step", INT), ("domain", TEXT), ("nll", pa.list_(pa.float32()))]),
+}
+"""Columns of every table; the database adds the run."""
+
+ON_REQUEST = ("search_losses", "token_losses")
+"""Tables that are written only with rows."""
+
+TableRows = dict[str, list[tuple[Any, ...]]]
+"""Rows of every table of one checkpoint in the order of its columns, the step left out."""
 
 
 def evaluate_run(
@@ -71,12 +106,11 @@ def evaluate_run(
     if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
-    benchmarks = prepare_downstream(evaluation, tasks, pieces, work.training.length)
-    questions = [several for domain in domains for several in domain.question_sets()]
-    questions += [one.question_set() for one in benchmarks]
+    questions = [one for domain in domains for one in domain.questions]
+    questions += prepare_downstream(evaluation, tasks, pieces, work.training.length)
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -91,7 +125,7 @@ def evaluate_run(
                 rows = _evaluate_model(model.to(place), domains, questions, evaluation)
             except InputError as error:
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
-            written += rows.write(out / f"step{step}", step)
+            written += write_tables(out / f"step{step}", step, rows)
             bar.add(1, step=step)
         taken.write_manifest(
             out / atomic_files.MANIFEST,
@@ -100,7 +134,10 @@ def evaluate_run(
             facts={
                 "run": record["run"],
                 "steps": list(steps),
-                **_manifest_facts(domains, benchmarks),
+                "windows": {d.name: d.windows.manifest_facts() for d in domains},
+                "searched": {d.name: d.search.manifest_facts() for d in domains if d.search},
+                "tasks": {one.name: one.manifest_facts for one in questions},
+                "skipped": {way: why for d in domains for way, why in d.skipped.items()},
             },
         )
 
@@ -111,23 +148,24 @@ def _evaluate_model(
     questions: Sequence[QuestionSet],
     settings: Evaluation,
 ) -> TableRows:
-    rows, batch_tokens = TableRows(), settings.batch_tokens
+    rows: TableRows = {name: [] for name in TABLES}
+    batch_tokens = settings.batch_tokens
     for domain in domains:
         name, windows = domain.name, domain.windows
         loss = _measure_finite_loss(model, name, windows, batch_tokens)
         measured = (loss.nll, loss.perplexity, loss.bits_per_byte, loss.tokens, loss.stderr)
-        rows.add("perplexities", [(name, *measured)])
+        rows["perplexities"].append((name, *measured))
         sums = (loss.nll_G.tolist(), windows.tokens_G.tolist(), windows.bytes_G.tolist())
-        rows.add("documents", ((name, *d) for d in zip(windows.documents, *sums, strict=True)))
+        rows["documents"] += ((name, *d) for d in zip(windows.documents, *sums, strict=True))
         if domain.search is not None:
             searched = _measure_finite_loss(model, name, domain.search, batch_tokens)
-            rows.add("search_losses", [(name, searched.nll, searched.tokens)])
+            rows["search_losses"].append((name, searched.nll, searched.tokens))
             if settings.token_losses:
-                rows.add("token_losses", [(name, searched.nll_N.tolist())])
+                rows["token_losses"].append((name, searched.nll_N.tolist()))
     for one in questions:
         result = answers.ask_model(model, one, batch_tokens=batch_tokens)
-        rows.add("accuracies", answers.accuracy_rows(one, result))
-        rows.add("choices", answers.choice_rows(one, result))
+        rows["accuracies"] += answers.accuracy_rows(one, result)
+        rows["choices"] += answers.choice_rows(one, result)
     return rows
 
 
@@ -144,15 +182,15 @@ def _measure_finite_loss(
     return result
 
 
-def _manifest_facts(
-    domains: Sequence[EvaluatedDomain], benchmarks: Sequence[DownstreamQuestions]
-) -> dict[str, Any]:
-    return {
-        "windows": {d.name: d.windows.manifest_facts() for d in domains},
-        "searched": {d.name: d.search.manifest_facts() for d in domains if d.search is not None},
-        "tasks": {
-            **{way: asked.manifest_facts() for d in domains for way, asked in d.items.items()},
-            **{b.benchmark.spec.name: b.manifest_facts() for b in benchmarks},
-        },
-        "skipped": {way: why for d in domains for way, why in d.skipped.items()},
-    }
+def write_tables(folder: Path, step: int, rows: TableRows) -> list[Path]:
+    """Writes one Parquet file per table, without rows too but for those on request."""
+    folder.mkdir(parents=True)
+    written = []
+    for name, of_table in rows.items():
+        if of_table or name not in ON_REQUEST:
+            columns = TABLES[name].names
+            records = [dict(zip(columns, (step, *row), strict=True)) for row in of_table]
+            written.append(folder / f"{name}.parquet")
+            table = pa.Table.from_pylist(records, TABLES[name])
+            pq.write_table(table, written[-1], compression="zstd")
+    return written

@@ -24,19 +24,18 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.output_tables import INT, REAL, TEXT
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
-from pipeline.runtime import atomic_files, devices, made_from, manifests
+from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(
     [
-        *(("step", INT), ("domain_a", TEXT), ("domain_b", TEXT)),
-        *(("cosine", REAL), ("ratio", REAL), ("cosine_corrected", REAL)),
+        *(("step", pa.int64()), ("domain_a", pa.string()), ("domain_b", pa.string())),
+        *((measure, pa.float64()) for measure in ("cosine", "ratio", "cosine_corrected")),
     ]
 )
 
@@ -62,7 +61,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
     rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (

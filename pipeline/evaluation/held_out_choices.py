@@ -15,7 +15,6 @@ Shapes: I items, N = distractors + 1 candidates, C tokens of context, W tokens o
 S places in a document where a candidate may start.
 """
 
-import dataclasses
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -59,8 +58,8 @@ class DomainItems:
     """Index of the true continuation."""
     digest: str
     """SHA-256 over all of it: two evaluations with equal digests asked the same."""
-    shots: int = 0
-    solved_T: tuple[int, ...] = ()
+    shots: int
+    solved_T: tuple[int, ...]
     """The tokens of as many solved items, one behind another."""
 
     def question_items(self, eos: int) -> list[EncodedItem]:
@@ -125,30 +124,20 @@ class _Passage:
 
 @dataclass(frozen=True)
 class _ItemDraft:
-    passage: _Passage
+    document: str
     gold: int
-    """Place of the true continuation."""
-    distractors: list[Ints]
-
-    def context_tokens(self, choice: Choice) -> Ints:
-        """The tokens before the continuation."""
-        return self.passage.token_T[self.gold - choice.context : self.gold]
-
-    def true_continuation(self, choice: Choice) -> Ints:
-        """The true continuation."""
-        return self.passage.token_T[self.gold : self.gold + choice.candidate]
+    """Place of the true continuation in it."""
+    context_C: Ints
+    candidates: list[Ints]
+    """The true continuation, then the others."""
 
 
 def build_items(
     held_out: Corpus, train: Corpus, choice: Choice, word_start_V: npt.NDArray[np.bool_]
 ) -> DomainItems:
-    """Makes at most `choice.items` items; documents give one each before any gives a second.
+    """Makes at most `choice.items` items of which no candidate occurs in the training split.
 
-    Args:
-        held_out: The validation split.
-        train: The training split, in which no candidate may occur.
-        choice: The settings.
-        word_start_V: Whether each of the tokenizer's pieces begins a word.
+    Documents give one each before any gives a second.
     """
     shots = choice.shots if isinstance(choice, FewShot) else 0
     wanted = choice.items + shots
@@ -166,16 +155,8 @@ def build_items(
         turn = [*itertools.islice((pair for pair in next_items if pair[1]), wanted)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
-    solved = [
-        np.append(item.context_tokens(choice), item.true_continuation(choice))
-        for item in result[:shots]
-    ]
-    packed = _pack_items(result[shots:wanted], choice)
-    if not shots:
-        return packed
-    solved_T = tuple(np.concatenate(solved).tolist()) if solved else ()
-    digest = atomic_files.json_digest([packed.digest, solved_T])
-    return dataclasses.replace(packed, shots=shots, solved_T=solved_T, digest=digest)
+    solved = [token for i in result[:shots] for token in (*i.context_C, *i.candidates[0])]
+    return _pack_items(result[shots:wanted], choice, shots, tuple(map(int, solved)))
 
 
 def _choose_passages(
@@ -245,7 +226,8 @@ def _draft_items(
             distractors = _distractors_of_other_documents(passage, index, passages, choice)
         if len(distractors) == choice.distractors:
             taken.append((begin, end))
-            yield _ItemDraft(passage, gold, distractors)
+            context_C, true_W = passage.token_T[begin:gold], passage.token_T[gold:end]
+            yield _ItemDraft(passage.key, gold, context_C, [true_W, *distractors])
 
 
 def _distractors_of_same_document(
@@ -295,26 +277,29 @@ def _keyed_order(count: int, *key: object) -> Order:
     return Order(count, ["choice", *key])
 
 
-def _pack_items(items: Sequence[_ItemDraft], choice: Choice) -> DomainItems:
+def _pack_items(
+    items: Sequence[_ItemDraft], choice: Choice, shots: int, solved_T: tuple[int, ...]
+) -> DomainItems:
     N = choice.distractors + 1
     context_IxC = np.empty((len(items), choice.context), np.int64)
     candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
     gold_I = np.empty(len(items), np.int64)
-    orders = first_epochs([_keyed_order(N, item.passage.key, item.gold, "order") for item in items])
+    orders = first_epochs([_keyed_order(N, item.document, item.gold, "order") for item in items])
     for number, (item, order) in enumerate(zip(items, orders, strict=True)):
-        context_IxC[number] = item.context_tokens(choice)
-        candidate_IxNxW[number] = np.stack([item.true_continuation(choice), *item.distractors])[
-            order
-        ]
+        context_IxC[number] = item.context_C
+        candidate_IxNxW[number] = np.stack(item.candidates)[order]
         gold_I[number] = int(np.flatnonzero(order == 0)[0])
     identity = hashlib.sha256()
     for array in (context_IxC, candidate_IxNxW, gold_I):
         identity.update(np.ascontiguousarray(array, "<i8").tobytes())
+    digest = identity.hexdigest()
     return DomainItems(
-        names=[f"{item.passage.key}-{item.gold}" for item in items],
-        documents=[item.passage.key for item in items],
+        names=[f"{item.document}-{item.gold}" for item in items],
+        documents=[item.document for item in items],
         context_IxC=context_IxC,
         candidate_IxNxW=candidate_IxNxW,
         gold_I=gold_I,
-        digest=identity.hexdigest(),
+        digest=atomic_files.json_digest([digest, solved_T]) if shots else digest,
+        shots=shots,
+        solved_T=solved_T,
     )

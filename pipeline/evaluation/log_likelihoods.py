@@ -16,7 +16,8 @@ A context (a b c) with the candidates (d e f) and (g h), of which a is shared wi
 The last token of a candidate predicts nothing that is asked for, and is left out.
 
 A device that compiles reads rows of a few lengths, each in batches of one shape, every context
-whole: what questions share would be another shape for each group of them.
+whole: what questions share would be another shape for each group of them. A model of transformers
+reads a row for each candidate, behind its context.
 
 Shapes: B questions of a batch, L tokens of the longest row, P shared tokens, S = P + L, D model
 width, V vocabulary, M places where something is scored, N scored tokens.
@@ -80,13 +81,7 @@ class RowBatch:
 
 
 def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question whose first `shared` tokens, not all of its context, are left out.
-
-    Args:
-        context: Token ids.
-        candidates: Token ids of each, at least one.
-        shared: Leading tokens of the context that are read elsewhere.
-    """
+    """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
         token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
@@ -210,29 +205,14 @@ def score_questions(
     Raises:
         InputError: a likelihood is no finite number; the message begins with the question's index.
     """
-    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
-    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
-    assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
-    assert all(len(c) for several in candidates for c in several), "a candidate has no token"
-    result: dict[int, Floats] = {}
-    device = model.device
-    with devices.without_gradients(device):
-        for group in _prefix_groups_for(contexts, device):
-            prefix_P = torch.from_numpy(group.prefix_P).to(device)
-            P = len(prefix_P)
-            shared = model.prefill_cache(prefix_P) if P else None
-            rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
-            lengths = [P + _padded_length(len(r.token_L), device) for r in rows]
-            for batch in _batches_by_length(lengths, batch_tokens):
-                members, length = [rows[i] for i in batch], lengths[batch[0]]
-                if devices.compiles(device):
-                    size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
-                    sums = _score_rows_of_size(model, members, size)
-                else:
-                    sums = _score_rows(model, members, shared, P)
-                for i, own in zip(batch, sums, strict=True):
-                    result[group.members[i]] = own
-    in_order = [result[index] for index in range(len(questions))]
+    if model.takes_layouts:
+        in_order = _score_rows_in_batches(model, questions, batch_tokens)
+    else:
+        alone = [
+            Question(q.context_C, [candidate]) for q in questions for candidate in q.candidates
+        ]
+        sums = iter(_score_rows_in_batches(model, alone, batch_tokens))
+        in_order = [np.array([next(sums)[0] for _ in q.candidates]) for q in questions]
     for index, own in enumerate(in_order):
         if not np.isfinite(own).all():
             raise InputError(
@@ -242,18 +222,39 @@ def score_questions(
     return in_order
 
 
-def _prefix_groups_for(contexts: Sequence[Ints], device: torch.device) -> list[PrefixGroup]:
-    """Questions that are read together; on a device that compiles all, and nothing of them once."""
-    if contexts and devices.compiles(device):
-        return [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
-    return group_by_shared_prefix(contexts)
-
-
-def _padded_length(length: int, device: torch.device) -> int:
-    """Tokens that a row of so many takes."""
-    if not devices.compiles(device):
-        return length
-    return max(SHORTEST, 1 << (length - 1).bit_length())
+def _score_rows_in_batches(
+    model: Transformer, questions: Sequence[Question], batch_tokens: int
+) -> list[Floats]:
+    """Each question's sums, from a row for each."""
+    contexts = [np.asarray(question.context_C, np.int64) for question in questions]
+    candidates = [[np.asarray(c, np.int64) for c in q.candidates] for q in questions]
+    assert all(map(len, contexts)), "nothing predicts the first token of a candidate"
+    assert all(len(c) for several in candidates for c in several), "a candidate has no token"
+    result: dict[int, Floats] = {}
+    device, compiles = model.device, devices.is_xla(model.device)
+    groups = group_by_shared_prefix(contexts)
+    if contexts and (compiles or not model.takes_layouts):
+        # Where it compiles, what questions share would be another shape for each group of them.
+        groups = [PrefixGroup([*range(len(contexts))], contexts[0][:0])]
+    with devices.without_gradients(device):
+        for group in groups:
+            prefix_P = torch.from_numpy(group.prefix_P).to(device)
+            P = len(prefix_P)
+            shared = model.prefix_keys_values(prefix_P) if P else None
+            rows = [lay_out_question(contexts[i], candidates[i], P) for i in group.members]
+            lengths = [P + len(row.token_L) for row in rows]
+            if compiles:
+                lengths = [max(SHORTEST, 1 << (length - 1).bit_length()) for length in lengths]
+            for batch in _batches_by_length(lengths, batch_tokens):
+                members, length = [rows[i] for i in batch], lengths[batch[0]]
+                if compiles:
+                    size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
+                    sums = _score_rows_of_size(model, members, size)
+                else:
+                    sums = _score_rows(model, members, shared, P)
+                for i, own in zip(batch, sums, strict=True):
+                    result[group.members[i]] = own
+    return [result[index] for index in range(len(questions))]
 
 
 def _batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
@@ -306,6 +307,8 @@ def _hidden_states(model: Transformer, batch: RowBatch, shared: Any, P: int) -> 
         xla_chips.shard_tensor(torch.from_numpy(part).to(model.device))
         for part in (batch.token_BxL, batch.position_BxL, batch.block_BxL)
     )
+    if not model.takes_layouts:
+        return model.hidden_states(token_BxL)
     sight = AttentionLayout(position_BxL, _attention_mask(position_BxL, block_BxL, P), shared)
     return model.hidden_states(token_BxL, sight)
 

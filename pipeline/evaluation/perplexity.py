@@ -63,14 +63,6 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
-
-    Args:
-        corpus: The split that is scored.
-        length: Tokens L of a window.
-        at_most: Windows R.
-
-    Raises:
-        InputError: the split is shorter than one window.
     """
     total = corpus.rows(length)
     if total < 1:
@@ -98,13 +90,7 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
 
 def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows and sums by document; see `summarise_losses` for the definitions.
-
-    Args:
-        model: On its device already.
-        held_out: The windows.
-        batch_tokens: Tokens per forward pass.
-    """
+    """Scores the windows and sums by document; see `summarise_losses` for the definitions."""
     device = model.device
     rows = xla_chips.round_up_rows(
         max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device
@@ -113,7 +99,7 @@ def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: i
     with devices.without_gradients(device):
         for batch in torch.from_numpy(held_out.tokens_RxL1).split(rows):
             R = len(batch)
-            if devices.compiles(device):
+            if devices.is_xla(device):
                 # A batch of another shape would be another program.
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))

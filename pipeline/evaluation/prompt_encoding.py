@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.tasks.benchmark import Benchmark
+from pipeline.tasks.prepared_task import PreparedTask
 from pipeline.tasks.task import Prompt, join_prompt
 
 Tokens = tuple[int, ...]
@@ -40,17 +40,12 @@ class EncodedItem:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encode_benchmark(benchmark: Benchmark, tokenizer: Tokenizer, length: int) -> list[EncodedItem]:
-    """Every question of a benchmark in tokens.
+def encode_benchmark(
+    benchmark: PreparedTask, tokenizer: Tokenizer, length: int
+) -> list[EncodedItem]:
+    """Every question of a benchmark in tokens, for a model that reads `length` tokens at once.
 
-    Args:
-        benchmark: Rows and demonstrations.
-        tokenizer: The model's.
-        length: Tokens that the model reads at once. A candidate's last token is not read.
-
-    Raises:
-        InputError: a question does not fit alone, a candidate has no token, or a context ends
-            inside a token; each names the item.
+    A candidate's last token is not read.
     """
     spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.demonstration_texts
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()
@@ -123,7 +118,7 @@ def _encode_prompts(
     return cuts
 
 
-def _too_long_error(benchmark: Benchmark, waiting: Sequence[int], length: int) -> InputError:
+def _too_long_error(benchmark: PreparedTask, waiting: Sequence[int], length: int) -> InputError:
     spec = benchmark.spec
     first = benchmark.rows[waiting[0]].id
     advice = "train with a longer context, or leave the rows out"

@@ -4,10 +4,8 @@ Shapes: V pieces of the tokenizer.
 """
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +16,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
-from pipeline.tasks import benchmark
+from pipeline.tasks import prepared_task
 from pipeline.tasks.evaluation_settings import Evaluation
 
 log = logging.getLogger("pike")
@@ -29,64 +27,19 @@ class EvaluatedDomain:
     """What is asked about one domain."""
 
     name: str
-    held_out: Corpus
     windows: perplexity.Windows
     search: perplexity.Windows | None
     """Windows of the search split; None when its losses were not asked for."""
-    items: dict[str, held_out_choices.DomainItems]
-    """Of its multiple-choice task, without solved items and with them, by the name of the way."""
+    questions: list[QuestionSet]
+    """Its multiple-choice task, without solved items and with them."""
     skipped: dict[str, str]
-    """Why the domain cannot give one, by the same."""
-
-    @property
-    def task(self) -> str:
-        """Name of its multiple-choice task."""
-        return f"continuation-{self.name}"
-
-    def question_sets(self) -> list[QuestionSet]:
-        """The task in each way: candidates behind their contexts."""
-        return [
-            QuestionSet(
-                self.task, one.shots, "pmi", CONTINUATION, one.question_items(self.held_out.eos)
-            )
-            for one in self.items.values()
-        ]
-
-
-@dataclass(frozen=True)
-class DownstreamQuestions:
-    """One way of asking one downstream task, in the tokens of the run's tokenizer."""
-
-    benchmark: benchmark.Benchmark
-    items: Sequence[prompt_encoding.EncodedItem]
-
-    def question_set(self) -> QuestionSet:
-        """What the model is asked."""
-        spec = self.benchmark.spec
-        return QuestionSet(spec.task, spec.shots, spec.formulation, DOWNSTREAM, self.items)
-
-    def manifest_facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
-        shots = self.benchmark.spec.shots
-        short = sum(item.shots < shots for item in self.items)
-        return {**self.benchmark.manifest_facts(), "items_with_fewer_shots": short}
+    """Why it cannot give one, by the question set's name."""
 
 
 def prepare_domains(
     evaluation: Evaluation, work: Run, corpora: Path, tokenizer: Tokenizer
 ) -> list[EvaluatedDomain]:
-    """Windows and items of each domain.
-
-    Args:
-        evaluation: Settings.
-        work: The run.
-        corpora: Folder of the packed corpora, one subfolder per domain.
-        tokenizer: The model's.
-
-    Raises:
-        InputError: a corpus is missing, damaged, too short or of another tokenizer; an item would
-            be longer than what the model was trained on.
-    """
+    """Windows and items of each domain."""
     length = work.training.length
     for key, choice in evaluation.choices_by_setting().items():
         if choice.question_tokens - 1 > length:
@@ -104,19 +57,8 @@ def prepare_domains(
 
 def prepare_downstream(
     evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
-) -> list[DownstreamQuestions]:
-    """The questions of the downstream tasks.
-
-    Args:
-        evaluation: Settings.
-        folder: Where the tasks were fetched to.
-        tokenizer: The model's.
-        length: Tokens of the rows that it was trained on.
-
-    Raises:
-        InputError: tasks are asked and no folder is given; a task is not fetched, damaged, of
-            another schema or has too few demonstrations; or a question does not fit.
-    """
+) -> list[QuestionSet]:
+    """The questions of the downstream tasks that `folder` holds, for rows of `length` tokens."""
     if not evaluation.tasks:
         return []
     if folder is None:
@@ -124,11 +66,19 @@ def prepare_downstream(
             f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
             "--tasks"
         )
-    loaded = [benchmark.load_benchmark(folder, one) for one in evaluation.tasks]
-    return [
-        DownstreamQuestions(one, prompt_encoding.encode_benchmark(one, tokenizer, length))
-        for one in loaded
-    ]
+    loaded = [prepared_task.prepare_task(folder, one) for one in evaluation.tasks]
+    return [benchmark_questions(one, tokenizer, length) for one in loaded]
+
+
+def benchmark_questions(
+    asked: prepared_task.PreparedTask, tokenizer: Tokenizer, length: int
+) -> QuestionSet:
+    """A downstream task in tokens, for a model that reads `length` of them at once."""
+    spec, items = asked.spec, prompt_encoding.encode_benchmark(asked, tokenizer, length)
+    short = sum(item.shots < spec.shots for item in items)
+    facts = {**asked.manifest_facts(), "items_with_fewer_shots": short}
+    way = (spec.name, spec.task, spec.shots, spec.formulation)
+    return QuestionSet(*way, DOWNSTREAM, items, facts)
 
 
 def word_start_mask(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
@@ -163,7 +113,7 @@ def _prepare_domain(
         search = perplexity.choose_windows(
             Corpus.open(folder, "search", verify=True), length, evaluation.rows
         )
-    domain = EvaluatedDomain(name, held_out, windows, search, {}, {})
+    domain, task = EvaluatedDomain(name, windows, search, [], {}), f"continuation-{name}"
     choices = evaluation.choices_by_setting().values()
     # Its shards are hashed: once for all ways to ask.
     train = Corpus.open(folder, "train", verify=True) if choices else None
@@ -171,10 +121,12 @@ def _prepare_domain(
         assert word_start_V is not None
         assert train is not None
         asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
-        way = domain.task + (f", {asked.shots}-shot" if asked.shots else "")
+        way = task + (f", {asked.shots}-shot" if asked.shots else "")
         if shortage := asked.shortage_problem(choice):
             log.warning("%s is skipped: %s", way, shortage)
             domain.skipped[way] = shortage
         else:
-            domain.items[way] = asked
+            items, facts = asked.question_items(held_out.eos), asked.manifest_facts()
+            shots = (asked.shots, "pmi")
+            domain.questions.append(QuestionSet(way, task, *shots, CONTINUATION, items, facts))
     return domain

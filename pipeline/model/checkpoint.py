@@ -29,7 +29,7 @@ from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 log = logging.getLogger("pike")
 
@@ -68,14 +68,7 @@ class Snapshot:
 def take_snapshot(
     model: Transformer, optimizer: torch.optim.Optimizer, progress: TrainState, identity: Any
 ) -> Snapshot:
-    """Copies a moment to the CPU's memory of the first process; all put shards together.
-
-    Args:
-        model: What is trained.
-        optimizer: Its optimizer.
-        progress: Where the run stands.
-        identity: JSON-able: all that the run is a function of.
-    """
+    """Copies a moment to the CPU's memory of the first process; all put shards together."""
     arrays = {f"method.{name}": value for name, value in progress.method.items()}
     arrays |= {f"alarms.{name}": value for name, value in progress.alarms.items()}
     arrays["positions_K"] = progress.positions_K
@@ -101,11 +94,7 @@ def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
-    """Writes `folder` (checkpoints/step{n}) whole or not at all.
-
-    Raises:
-        InputError: the disk is full or the folder cannot be written.
-    """
+    """Writes `folder` (checkpoints/step{n}) whole or not at all."""
     try:
         with atomic_files.atomic_write(folder) as partial:
             partial.mkdir()
@@ -118,17 +107,13 @@ def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
         errors.refuse_shortage(error)
         raise InputError(
             f"checkpoint {folder} could not be written ({error}): "
-            f"{errors.write_error_remedy(error)}; the same command then goes on "
+            f"{errors.remedy_for_write_error(error)}; the same command then goes on "
             "from the checkpoint before"
         ) from error
 
 
 def load_model(folder: Path) -> Transformer:
-    """The model of a checkpoint, on the CPU, ready for evaluation.
-
-    Raises:
-        InputError: the checkpoint is missing or damaged.
-    """
+    """The model of a checkpoint, on the CPU, ready for evaluation."""
     manifest = _read_checked_manifest(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     model = models.model_with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
@@ -141,11 +126,7 @@ def load_model(folder: Path) -> Transformer:
 
 
 def weights_sha256(folder: Path) -> str:
-    """Hex SHA-256 of a checkpoint's weights, which its manifest vouches for.
-
-    Raises:
-        InputError: the checkpoint is missing or damaged.
-    """
+    """Hex SHA-256 of a checkpoint's weights, which its manifest vouches for."""
     return str(_read_checked_manifest(folder, MODEL)["sha256"][MODEL])
 
 
@@ -158,16 +139,8 @@ def restore_checkpoint(
 ) -> TrainState:
     """Puts weights and optimizer back in place and returns the rest.
 
-    Args:
-        folder: The checkpoint.
-        model: A model of the checkpoint's shape.
-        optimizer: An optimizer of the checkpoint's kind over its parameters.
-        device: Where the optimizer's state belongs: in shards, with one tensor at a time whole.
-        identity: What the run is a function of; where given, the checkpoint's must be the same.
-
-    Raises:
-        InputError: the checkpoint is damaged, of a later version or of another run: what differs
-            is named. Model and optimizer are as they were.
+    A checkpoint that is damaged, or of another identity than one that is given, is refused and
+    leaves both as they were. In shards, one tensor at a time is whole on the device.
     """
     manifest = _read_checked_manifest(folder, MODEL, TRAINING)
     of = manifest["identity"]
@@ -205,14 +178,9 @@ def find_resumable_checkpoint(checkpoints: Path, identity: Any, every: int) -> P
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
-    those behind a missing one of the checkpoints that are kept `every` so many steps: it is made
+    those behind a missing one of the checkpoints that are kept `every` steps: it is made
     again on the way. Where the newest whole one is of another identity none serves, and what
     differs is logged.
-
-    Args:
-        checkpoints: Folder of the run's checkpoints.
-        identity: What the run is made from.
-        every: Steps between checkpoints that are kept.
     """
     result = atomic_files.step_entries(checkpoints)
     gap = next(step for step in itertools.count(step=every) if step not in result)

@@ -72,7 +72,7 @@ def _model_card(run: Path, manifest: dict[str, Any], step: int, facts: dict[str,
     `facts` has name, vocabulary, pieces, eos, tokenizer_sha256, transformers, difference, texts.
     """
     training = manifest["settings"]["training"]
-    read = _tokens_by_domain(run, manifest, step)
+    read = _tokens_read_by_domain(run, manifest, step)
     corpora = [
         manifests.read_manifest(path, "pack") for path in _corpus_manifest_paths(run, manifest)
     ]
@@ -106,7 +106,7 @@ def _corpus_manifest_paths(run: Path, manifest: dict[str, Any]) -> list[Path]:
     return [by_domain[domain] for domain in manifest["domains"]]
 
 
-def _tokens_by_domain(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
+def _tokens_read_by_domain(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
     """Tokens of each domain that the first `step` batches held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
     listed = checksums.listed_files(run, manifest, "train the run again")

@@ -3,13 +3,12 @@
 It is trained and evaluated as the decoder is: the chunked loss reads its last hidden states and its
 output layer, so that a model whose logits are anything else is refused. Dropout is off.
 
-Shapes: B rows, L tokens, D width, V vocabulary, P tokens that all rows share, S = P + L.
+Shapes: B rows, L tokens, D width, V vocabulary.
 """
 
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 import transformers
 from torch import Tensor, nn
@@ -26,12 +25,12 @@ LARGE = 100.0
 """The largest logit there, about."""
 TRIED = 6
 """Tokens on which they are compared."""
-SEQUENCES = 32
-"""Texts that are read at a time where rows hold several."""
 
 
 class TransformersModel(Transformer):
     """The model, as the pipeline knows its own."""
+
+    takes_layouts = False
 
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         nn.Module.__init__(self)
@@ -41,25 +40,17 @@ class TransformersModel(Transformer):
         self._refuse_unsupported()
 
     def configure(self, recipe: settings.Training) -> Self:
-        """The same model, computing as a recipe says.
-
-        Raises:
-            InputError: the recipe asks for what only the pipeline's own decoder can.
-        """
+        """The same model, computing as a recipe says."""
         self.precision = PRECISIONS[recipe.precision]
         longest = getattr(self.net.config, "max_position_embeddings", None)
-        compiles = devices.compiles(self.device)
+        compiles = devices.is_xla(self.device)
         if problems := model_folders.training_problems(vars(recipe), longest, compiles=compiles):
             raise InputError(f"a model of transformers: {'; '.join(problems)}")
         return self
 
     @property
     def recomputes(self) -> bool:
-        """Whether blocks are computed again in the backward pass: never.
-
-        Raises:
-            InputError: when it is set.
-        """
+        """Whether blocks are computed again in the backward pass: never."""
         return False
 
     @recomputes.setter
@@ -76,41 +67,14 @@ class TransformersModel(Transformer):
 
     @property
     def blocks(self) -> Any:  # type: ignore[override]
-        """None that processes could share.
-
-        Raises:
-            InputError: whenever it is asked for.
-        """
+        """None that processes could share: asking for them is an InputError."""
         raise InputError("a model of transformers is not divided: leave --shard out, train on one")
 
     def train(self, mode: bool = True) -> Self:
         """Stays in evaluation mode: a run is a function of its seed, without dropout's draws."""
         return super().train(False)
 
-    def prefill_cache(self, tokens_P: Tensor) -> Any:
-        """The shared tokens themselves: every text is read from its beginning."""
-        return tokens_P
-
     def _hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None) -> Tensor:
-        if layout is None:
-            return self._last_hidden_states(tokens_BxL)
-        texts, places = _separate_texts(tokens_BxL, layout)
-        result_BxLxD: Tensor | None = None
-        for begin in range(0, len(texts), SEQUENCES):
-            some = slice(begin, begin + SEQUENCES)
-            padded = nn.utils.rnn.pad_sequence(texts[some], batch_first=True)
-            hidden = self._last_hidden_states(padded)
-            if result_BxLxD is None:
-                result_BxLxD = hidden.new_zeros(*tokens_BxL.shape, hidden.shape[-1])
-            for own, (row, at) in zip(hidden, places[some], strict=True):
-                length = int(at.shape[0])
-                # The shared beginning stands before what the row holds.
-                start = int(layout.position_BxL[row, at[0]])
-                result_BxLxD[row, at] = own[start : start + length]
-        assert result_BxLxD is not None
-        return result_BxLxD
-
-    def _last_hidden_states(self, tokens_BxL: Tensor) -> Tensor:
         result: Tensor = self.net.base_model(tokens_BxL, use_cache=False)[0]
         return result
 
@@ -138,16 +102,7 @@ class TransformersModel(Transformer):
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> TransformersModel:
-    """A model with its library's initial weights, or with those that it goes on from.
-
-    Args:
-        shape: With `architecture`.
-        vocabulary: Rows of the embedding.
-        seed: Seed of the weights.
-
-    Raises:
-        InputError: transformers has no such causal model, or its weights do not fit.
-    """
+    """A model with its library's initial weights, or with those that it goes on from."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         result = TransformersModel(shape, vocabulary)
@@ -196,28 +151,3 @@ def _build_transformers_model(shape: settings.Model, vocabulary: int) -> Any:
         return transformers.AutoModelForCausalLM.from_config(config, dtype=torch.float32)
     except ValueError as error:
         raise InputError(f"models: {kind}: no causal model of transformers: {error}") from None
-
-
-def _separate_texts(
-    tokens_BxL: Tensor, layout: AttentionLayout
-) -> tuple[list[Tensor], list[tuple[int, Tensor]]]:
-    """The texts that rows hold side by side, and of each its row and the places of its tokens.
-
-    A text ends at a token that none behind it sees. Padding is none.
-    """
-    shared: Any = layout.shared
-    prefix_P = tokens_BxL[:0, 0] if shared is None else shared
-    P = len(prefix_P)
-    position_BxL, seen_BxLxL = layout.position_BxL.cpu().numpy(), layout.seen_BxLxS[..., P:].cpu()
-    texts, places = [], []
-    for row, (position_L, seen) in enumerate(zip(position_BxL, seen_BxLxL.numpy(), strict=True)):
-        behind_LxL = position_L[:, None] > position_L[None, :]
-        for last in np.flatnonzero(~(seen & behind_LxL).any(axis=0)):
-            at = np.flatnonzero(seen[last])
-            at = at[np.argsort(position_L[at], kind="stable")]
-            if (position_L[at] != np.arange(P, P + len(at))).any():
-                continue
-            here = torch.from_numpy(at).to(tokens_BxL.device)
-            texts.append(torch.cat([prefix_P, tokens_BxL[row, here]]))
-            places.append((row, here))
-    return texts, places

@@ -30,16 +30,7 @@ NAMES = {
 
 
 def persimmon_config(shape: settings.Model, vocabulary: int, length: int) -> dict[str, Any]:
-    """Content of `config.json`, but for the tokenizer's special pieces.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        length: Tokens of a training row.
-
-    Raises:
-        InputError: Persimmon has no model of that shape.
-    """
+    """Content of `config.json`, but for the tokenizer's special pieces."""
     rotary = {"rope_theta": ROTARY_BASE, "partial_rotary_factor": 1.0}
     return {
         "architectures": ["PersimmonForCausalLM"],
@@ -72,11 +63,7 @@ def _persimmon_heads(shape: settings.Model) -> int:
 
 
 def persimmon_weights(model: Transformer) -> dict[str, Tensor]:
-    """The model's weights under Persimmon's names, in its order.
-
-    Raises:
-        InputError: Persimmon has no model of that shape.
-    """
+    """The model's weights under Persimmon's names, in its order."""
     ours, shape = model.state_dict(), model.shape
     heads = _persimmon_heads(shape)
     result = {"model.embed_tokens.weight": ours["embedding.weight"]}

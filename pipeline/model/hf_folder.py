@@ -38,11 +38,7 @@ BLANK = "\N{LOWER ONE EIGHTH BLOCK}"
 
 
 def convert_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """The tokenizer of a SentencePiece model file.
-
-    Raises:
-        InputError: the model cuts texts into words, which `tokenizers` cannot do in this way.
-    """
+    """The tokenizer of a SentencePiece model file."""
     # Classes that are made when the module is loaded: no type checker sees them.
     messages: Any = sentencepiece_model_pb2
     proto = messages.ModelProto.FromString(path.read_bytes())
@@ -135,19 +131,9 @@ TOLERANCE = 1e-4
 def write_hf_folder(
     folder: Path, checkpoint_folder: Path, tokenizer_file: Path, length: int
 ) -> dict[str, Any]:
-    """Writes the files, and compares what transformers makes of them with ours.
+    """Writes the files of a model of texts up to `length` tokens; returns what its card tells.
 
-    Args:
-        folder: Where the files are written.
-        checkpoint_folder: The checkpoint.
-        tokenizer_file: The tokenizer's model file.
-        length: Longest text of the model, in tokens.
-
-    Returns:
-        What the model's card tells of them.
-
-    Raises:
-        InputError: transformers has no such architecture, or computes something else.
+    What transformers computes from them is compared with what the checkpoint computes.
     """
     net, ours = checkpoint.load_model(checkpoint_folder), Tokenizer(tokenizer_file)
     _write_model(folder, net, ours, length)

@@ -13,16 +13,7 @@ from pipeline.model.transformer import Transformer
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
-    """A model with initial weights.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        seed: Seed of the weights.
-
-    Raises:
-        InputError: no memory holds it, or transformers has no such model.
-    """
+    """A model with initial weights."""
     make = transformer if not shape.architecture else _import_transformers_model()
     result: Transformer = make.initial_model(shape, vocabulary, seed)
     return result
@@ -31,13 +22,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 def model_with_weights(
     shape: settings.Model, vocabulary: int, weights: dict[str, torch.Tensor]
 ) -> Transformer | None:
-    """A model with these weights, which it keeps; None where they are of other shapes.
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        weights: By name.
-    """
+    """A model with these weights, which it keeps; None where they are of other shapes."""
     # Buffers that no file holds are made with a model of transformers.
     with torch.device("cpu" if shape.architecture else "meta"):
         kind = _import_transformers_model().TransformersModel if shape.architecture else Transformer

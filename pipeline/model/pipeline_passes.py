@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pike_mixing.torch.pass_interface import Passes, Piece, Timed
-from pipeline.model.transformer import Transformer, token_losses, weighted_loss
+from pipeline.model.transformer import Transformer, token_losses, weighted_sum_and_row_losses
 from pipeline.runtime import devices, xla_chips
 
 
@@ -31,14 +31,6 @@ class PipelinePasses(Passes):
         reference: Transformer | None = None,
         timed: Timed = contextlib.nullcontext,
     ) -> None:
-        """Keeps where the passes are made.
-
-        Args:
-            model: The model that passes.
-            reference: The frozen model that the excess is over, for a method with one.
-            timed: Clock of the phases.
-        """
-
         def excess(model: Any, tokens_sxL1: Tensor) -> Tensor:
             assert reference is not None
 
@@ -47,13 +39,13 @@ class PipelinePasses(Passes):
             return over.clamp(min=0).mean(dim=1)
 
         super().__init__(row_losses, None if reference is None else excess, timed=timed)
-        self.device, self.fixed = model.device, devices.compiles(model.device)
+        self.device, self.fixed = model.device, devices.is_xla(model.device)
 
     def weighted_sum_and_losses(
         self, model: Any, batch: Tensor, weight_B: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The chunked loss, which wants its weights beforehand."""
-        return weighted_loss(model, batch, weight_B)
+        return weighted_sum_and_row_losses(model, batch, weight_B)
 
     def pieces(
         self, batch: Tensor, weight_R: Tensor, size: int, *, whole: bool = False

@@ -38,7 +38,7 @@ class Norm(nn.LayerNorm):
 
     def forward(self, x: Tensor) -> Tensor:
         """The normalised tensor; XLA divides this form, and not its own, by rows over chips."""
-        if not devices.compiles(x.device):
+        if not devices.is_xla(x.device):
             # That of a model in shards may be bfloat16 in a pass; the norm is computed in float32.
             gain = self.weight.to(torch.promote_types(self.weight.dtype, torch.float32))
             return F.layer_norm(x, self.normalized_shape, gain, None, self.eps)
@@ -59,7 +59,7 @@ class Attention(nn.Module):
         self.query_norm = Norm(shape.head_width)
         self.key_norm = Norm(shape.head_width)
 
-    def project(
+    def queries_keys_values(
         self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values, each B x H x L x W."""
@@ -79,7 +79,7 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Attends from each position to itself and those before it, or to those it is let see."""
         B, L, _ = x_BxLxD.shape
-        q_BxHxLxW, k_BxHxSxW, v_BxHxSxW = self.project(x_BxLxD, rotation)
+        q_BxHxLxW, k_BxHxSxW, v_BxHxSxW = self.queries_keys_values(x_BxLxD, rotation)
         if shared is not None:
             k_1xHxPxW, v_1xHxPxW = shared
             k_BxHxSxW = torch.cat([k_1xHxPxW.expand(B, -1, -1, -1), k_BxHxSxW], dim=2)
@@ -119,7 +119,7 @@ class Block(nn.Module):
         return x_BxLxD + self.down(inner_BxLxF)
 
 
-def rotary_factors(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
+def rotary_cosines_and_sines(position: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """Cosines and sines of the rotation of each pair, for heads of width W.
 
     To the positions, of any shape, a dimension of W/2 is added.
@@ -154,6 +154,9 @@ class AttentionLayout:
 class Transformer(nn.Module):
     """Decoder-only language model with tied embeddings."""
 
+    takes_layouts = True
+    """Whether rows may hold several texts side by side, as an `AttentionLayout` says."""
+
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         super().__init__()
         self.shape, self.vocabulary = shape, vocabulary
@@ -171,7 +174,7 @@ class Transformer(nn.Module):
         """The same model, computing as a recipe says; models are made to compute plainly."""
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
-        if recipe.compile and not devices.compiles(self.device):
+        if recipe.compile and not devices.is_xla(self.device):
             devices.use_compilation_cache()
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
@@ -184,16 +187,7 @@ class Transformer(nn.Module):
         return self.embedding.weight.device
 
     def refuse_other_tokenizer(self, pieces: int, pieces_from: Path, checkpoint: Path) -> Self:
-        """The same model, which a tokenizer of so many pieces fits.
-
-        Args:
-            pieces: Of the tokenizer.
-            pieces_from: What brings it, for the message: its file, or a corpus.
-            checkpoint: The checkpoint.
-
-        Raises:
-            InputError: the embedding is of another tokenizer.
-        """
+        """The same model, if the embedding is one of so many pieces, which `pieces_from` brings."""
         if self.shape.padded_vocabulary(pieces) != self.vocabulary:
             raise InputError(
                 f"{checkpoint} has an embedding of {self.vocabulary:,} pieces, which is not that "
@@ -219,7 +213,7 @@ class Transformer(nn.Module):
         if layout is not None:
             position, seen = layout.position_BxL[:, None], layout.seen_BxLxS[:, None]
             shared = layout.shared or shared
-        rotation = rotary_factors(position, self.shape.head_width)
+        rotation = rotary_cosines_and_sines(position, self.shape.head_width)
         for block, keys_values in zip(self.blocks, shared, strict=True):
             given = (x_BxLxD, rotation, seen, keys_values)
             if self.recomputes and torch.is_grad_enabled():
@@ -228,14 +222,16 @@ class Transformer(nn.Module):
                 x_BxLxD = block(*given)
         return self.norm(x_BxLxD)
 
-    def prefill_cache(self, tokens_P: Tensor) -> list[KeysValues]:
+    def prefix_keys_values(self, tokens_P: Tensor) -> list[KeysValues]:
         """What each block keeps of a text's beginning, for `AttentionLayout.shared`."""
         position_P = torch.arange(len(tokens_P), device=tokens_P.device)
-        rotation = rotary_factors(position_P, self.shape.head_width)
+        rotation = rotary_cosines_and_sines(position_P, self.shape.head_width)
         x_1xPxD = self.embedding(tokens_P[None])
         kept = []
         for block in cast("Sequence[Block]", self.blocks):
-            _, *keys_values = block.attention.project(block.attention_norm(x_1xPxD), rotation)
+            _, *keys_values = block.attention.queries_keys_values(
+                block.attention_norm(x_1xPxD), rotation
+            )
             kept.append((keys_values[0], keys_values[1]))
             x_1xPxD = block(x_1xPxD, rotation)
         return kept
@@ -255,14 +251,6 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
       divided by sqrt(2 * layers) besides;
     - `xavier-uniform`: uniform within sqrt(6 / (fan-in + fan-out)), where queries, keys and values
       are a matrix each (nanodo/model.py).
-
-    Args:
-        shape: The model's shape.
-        vocabulary: Rows of the embedding.
-        seed: Seed of the weights.
-
-    Raises:
-        InputError: no memory holds the model.
     """
     try:
         model = Transformer(shape, vocabulary)
@@ -298,19 +286,10 @@ def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     return nll.view(tokens_BxL1.shape[0], -1)
 
 
-def weighted_loss(
+def weighted_sum_and_row_losses(
     model: Transformer, tokens_BxL1: Tensor, weight_B: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The rows' mean losses, summed by weight, to be differentiated once; and those losses.
-
-    Args:
-        model: The model.
-        tokens_BxL1: Rows of L + 1 tokens.
-        weight_B: Weight of each row's mean loss.
-
-    Returns:
-        The sum, a scalar, and the mean loss of each row in nats per token (B), without gradient.
-    """
+    """The rows' mean losses summed by weight, a scalar; and those losses, B, without gradient."""
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     B, L = len(tokens_BxL1), tokens_BxL1.shape[1] - 1
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
@@ -331,7 +310,7 @@ def _hidden_states_and_targets(model: Transformer, tokens_BxL1: Tensor) -> tuple
     On a device that compiles, B x L x D and B x L: its chips share the rows.
     """
     hidden_BxLxD, target_BxL = model.hidden_states(tokens_BxL1[:, :-1]), tokens_BxL1[:, 1:]
-    if devices.compiles(model.device):
+    if devices.is_xla(model.device):
         return hidden_BxLxD, target_BxL
     return hidden_BxLxD.flatten(0, 1), target_BxL.flatten()
 

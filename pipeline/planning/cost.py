@@ -85,7 +85,7 @@ def _parse_device(device: str) -> tuple[Accelerator, int]:
         if near:
             types = " or ".join(f"{one}:{number}" for one in near)
             raise InputError(f"--devices: {device}: the kind comes first: type {types}")
-    kind = accelerators.find_accelerator(name, "--devices")
+    kind = accelerators.accelerator_of_name(name, "--devices")
     if colon and not (number.isdecimal() and int(number) > 0):
         raise InputError(f"--devices: {device}: the number behind the colon is 1 or more: {name}:4")
     accelerators.refuse_too_many_devices(kind, int(number or 1), "--devices")
@@ -119,7 +119,7 @@ def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
     here = environment.available_memory()
-    if not work.device.memory and most["memory_bytes"] > here:
+    if not work.device.memory_bytes and most["memory_bytes"] > here:
         yield (
             f"{work.device.name}: a job of {most['rule']} takes about "
             f"{_bytes_text(most['memory_bytes'])} of memory, and this machine has "
@@ -135,8 +135,8 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         bill["rules"],
         [*bill["refused"].values()],
     )
-    peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak.items())
-    memory = f", {_bytes_text(device.memory)}" if device.memory else ""
+    peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak_flops.items())
+    memory = f", {_bytes_text(device.memory_bytes)}" if device.memory_bytes else ""
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""
     titles = ("rule", "jobs", f"{device.hours_of}-hours", "longest", "memory", "disk")
     rows = [

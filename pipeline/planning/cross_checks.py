@@ -22,7 +22,7 @@ from pipeline.planning import (
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.paper_roles import NameUse
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASK_PATTERNS
@@ -70,16 +70,13 @@ USES = {
 def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
-    Args:
-        config: It obeys the schema.
-        origin: Where it was set, for messages.
-        files: Those that set it: a list with an anchor is named by it, once for all its places.
+    A list with an anchor in one of `files`, which set the configuration, is named once.
     """
     if undefined := _undefined_name_problems(config, files):
         return [f"{origin}: {problem}" for problem in undefined]
     if clashes := [*_made_name_problems(config)]:
         return [f"{origin}: {problem}" for problem in clashes]
-    whole = validate_settings.validate(Experiment, config, origin, together=False)
+    whole = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
     further = [*_incompatibility_problems(config, whole.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_by_place(files)
@@ -143,7 +140,7 @@ def _name_uses(config: Config) -> Iterable[NameUse]:
         place = "compare.baseline, which is not set"
         yield NameUse([Compare.baseline], config["methods"], place)
     yield from _unknown_task_uses(config)
-    yield from paper_roles.name_uses(config)
+    yield from paper_roles.paper_name_uses(config)
 
 
 def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:
@@ -162,7 +159,7 @@ def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
     """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
-    used["packing.hygiene.decontaminate.files"] = stage_settings.decontaminated_tasks(
+    used["packing.hygiene.decontaminate.files"] = stage_settings.decontamination_tasks_by_path(
         config
     ).values()
     for place, names in used.items():
@@ -188,7 +185,7 @@ def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -
         yield from settings_problems(
             finders.finder_class(values["finder"]), values.get("options", {}), where
         )
-    yield from paper_roles.role_problems(config)
+    yield from paper_roles.duplicate_role_problems(config)
     yield from _task_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
@@ -241,13 +238,15 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     given = dependencies.method_settings(config, scenario, method)
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
-    tuned = dependencies.tunable_settings(config, scenario, method)
-    values = methods.planned_method({"method": methods.rule_settings(given), "tuned": tuned})
+    tuned = dependencies.grid_choices(config, scenario, method)
+    values = methods.settings_with_first_choices(
+        {"method": methods.rule_settings(given), "tuned": tuned}
+    )
     where = f"methods.{method} in scenario {scenario}"
     if isinstance(rule, str) and rule in RULES:
         yield from methods.construction_problems(rule, values, domains, recipe, where)
     else:
-        yield from methods.method_problems({"rule": rule}, where)
+        yield from methods.rule_name_and_type_problems({"rule": rule}, where)
     mixture = config.get("mixtures", {}).get(values.get("mixture"))
     if mixture is None:
         return
@@ -294,7 +293,7 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
-        finder = dependencies.search_section(config, found.mixture).get("finder", GRID)
+        finder = dependencies.search_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:

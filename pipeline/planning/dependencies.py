@@ -7,7 +7,7 @@ those may in turn stand on others. All of them are runs of the same loop.
 
 import itertools
 import random
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
@@ -78,14 +78,9 @@ def requested_runs(config: Config) -> list[RunName]:
 def select_runs(
     every: Iterable[RunName], requested: Collection[RunName], selection: Mapping[str, Sequence[Any]]
 ) -> list[RunName]:
-    """The runs that a table or figure selects, in their order.
+    """The runs that a table or figure selects, in their order: names to keep, by key of `KEYS`.
 
     Of those that only serve others it selects the ones whose methods it names.
-
-    Args:
-        every: Runs to choose from.
-        requested: Runs that the configuration asks for.
-        selection: Names to keep by key of `KEYS`.
     """
     named = selection.get("methods", ())
     chosen = (run for run in every if run in requested or run.method in named)
@@ -104,12 +99,7 @@ def swarm_members(config: Config) -> dict[str, SwarmMember]:
 def method_settings(config: Config, scenario: str, method: str) -> dict[str, Any]:
     """A method's settings, with what the scenario sets otherwise laid over them.
 
-    A rule that has a setting `target` takes the scenario's.
-
-    Args:
-        config: A configuration whose names are known.
-        scenario: Name of the scenario.
-        method: Name of the method, or of a swarm's run.
+    A rule that has a setting `target` takes the scenario's. A swarm's run is a method, too.
     """
     chosen = config["scenarios"][scenario]
     if method not in config["methods"]:
@@ -128,12 +118,6 @@ def draw_mixture(
     """The mixture of one run of a swarm: the first is uniform, the others Dirichlet draws.
 
     A domain's draw is a function of its name and of the swarm's seed: their order is no matter.
-
-    Args:
-        swarm_settings: The swarm's settings.
-        swarm: Its name.
-        number: Number of the run, from 0.
-        domains: Names of the domains.
     """
     concentration = swarm_settings.get("concentration", Swarm.concentration)
 
@@ -168,14 +152,8 @@ def reference_run(config: Config, run: RunName) -> RunName | None:
     return None if named is None else run._replace(method=named)
 
 
-def tunable_settings(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
-    """Settings that a method takes from a grid's best run, with those to choose from, in order.
-
-    Args:
-        config: A configuration whose names are known.
-        scenario: Name of the scenario.
-        method: Name of the method.
-    """
+def grid_choices(config: Config, scenario: str, method: str) -> dict[str, list[Any]]:
+    """Settings that a method takes from a grid's best run, with those to choose from, in order."""
     named = method_settings(config, scenario, method).get("grid")
     if named is None:
         return {}
@@ -184,7 +162,7 @@ def tunable_settings(config: Config, scenario: str, method: str) -> dict[str, li
     return {name: [values.get(name) for values in each] for name in grid["settings"]}
 
 
-def search_section(config: Config, name: str) -> Config:
+def search_settings(config: Config, name: str) -> Config:
     """The mixture or the grid of this name: what other runs find."""
     return {**config.get("mixtures", {}), **config.get("grids", {})}[name]
 
@@ -195,7 +173,7 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     named = requested.get("mixture", requested.get("grid"))
     if named is None:
         return None
-    values = search_section(config, named)
+    values = search_settings(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
     return MixtureName(
@@ -205,7 +183,7 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
 
 def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = search_section(config, mixture.mixture)
+    values = search_settings(config, mixture.mixture)
     swarm = [
         name for name, one in swarm_members(config).items() if one.swarm == values.get("swarm")
     ]
@@ -228,15 +206,6 @@ def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
     return [run for run in every if run in named]
 
 
-def required_runs(config: Config, run: RunName) -> Iterator[RunName]:
-    """Runs that must be finished before a run can begin."""
-    of_model, of_weights = reference_run(config, run), mixture_of_run(config, run)
-    if of_model is not None:
-        yield of_model
-    if of_weights is not None:
-        yield from proxy_runs(config, of_weights)
-
-
 def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
     """The runs, and all that they stand on, each once: those asked for first.
 
@@ -256,7 +225,9 @@ def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunNam
                 "a reference and a mixture's proxies must not need what is made from them"
             )
         result.setdefault(run)
-        for other in required_runs(config, run):
+        reference, mixture = reference_run(config, run), mixture_of_run(config, run)
+        proxies = proxy_runs(config, mixture) if mixture else []
+        for other in [*([reference] if reference else []), *proxies]:
             visit(other, (*above, run))
         sound.add(run)
 

@@ -120,13 +120,7 @@ class _RandomStream:
 def draw_scenarios(
     settings: ScenarioDrawSettings, tokens: int, name_suffix: str = ""
 ) -> Iterator[DrawnScenario]:
-    """The scenarios in their order.
-
-    Args:
-        settings: Which.
-        tokens: Training tokens of a run, which sizes of domains are multiples of.
-        name_suffix: What their names end with.
-    """
+    """The scenarios in their order, for runs of so many training tokens."""
     for number in range(settings.number):
         stream = _RandomStream(settings.stream, settings.seed, number)
         name = f"{settings.stream[0]}{settings.seed}-{number:02d}{name_suffix}"

@@ -18,9 +18,8 @@ from pipeline.planning import planner, rule_inputs, run_estimates
 from pipeline.planning.plan import Plan, WorkName
 from pipeline.planning.profile import TRAINS
 from pipeline.planning.run_estimates import JobEstimate
-from pipeline.runtime import made_from, manifests, model_folders
+from pipeline.runtime import manifests, model_folders
 from pipeline.runtime.accelerators import Accelerator
-from pipeline.runtime.atomic_files import MANIFEST
 
 ASSUMED_PIECES = 256_000
 """Vocabulary of a tokenizer file that is not there yet."""
@@ -132,20 +131,13 @@ class JobEstimates:
 
     def _maker_of_target(self, target: str) -> WorkName:
         plan, at = self.plan, Path(os.path.normpath(target))
-
-        def find_maker(at: Path) -> WorkName | None:
-            # A file is made by the job whose manifest is beside it, or in the next folder with one.
-            places = [at, made_from.manifest_beside(at)]
-            places += [folder / MANIFEST for folder in (at, *at.parents)]
-            return next((made for p in places if (made := plan.makers.get(str(p)))), None)
-
-        if found := find_maker(at):
+        if found := plan.find_maker(at):
             return found
         files = [f"{plan.results}/tables/{name}.md" for name in plan.tables]
         files += [f"{plan.results}/figures/{name}.svg" for name in plan.figures]
         # The same in the experiment's own folder, or what has the name that was given.
         own = [Path(plan.results, *at.parts[n:]) for n in range(len(at.parts))]
-        near = [str(file) for file in own if find_maker(file)]
+        near = [str(file) for file in own if plan.find_maker(file)]
         near += [file for file in files if Path(file).stem == at.stem]
         where = f"target of {plan.origin}"
         if near:
@@ -167,8 +159,9 @@ class JobEstimates:
         how = "and it is not sharded or recomputed" if architecture else "sharded and recomputed"
         return (
             f"{named} takes {taken.device_bytes / 2**30:,.1f} GiB on each of {taken.devices} "
-            f"{self.device.name}, which have {self.device.memory / 2**30:,.0f} GiB, {how}: lower "
-            "training's microbatch_rows, or give pretrain more `processes` or another `accelerator`"
+            f"{self.device.name}, which have {self.device.memory_bytes / 2**30:,.0f} GiB, {how}: "
+            "lower training's microbatch_rows, or give pretrain more `processes` or another "
+            "`accelerator`"
         )
 
     def vocabulary_size(self, tokenizer: str) -> int:

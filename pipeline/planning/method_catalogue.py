@@ -10,7 +10,7 @@ from pike_mixing import RULES, provenance, registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import described_settings, is_required, setting_lines, wrap_text
+from pike_mixing.settings import is_required, setting_descriptions, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -94,23 +94,23 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
 
 def _provenance_section() -> str:
     """Where rules and finders come from, as Markdown."""
-    titles = ("name", "source", "what differs here", "checked")
+    # Commands that look for mixtures in another way are no finders of `FINDERS`.
+    modules = FINDERS | {"reuse": "pike_mixing.finders.mixture_reuse"}
     finders = {
-        f"[{name}](../{_module_of_finder(name).replace('.', '/')}.py)": told
+        _module_link(name, modules.get(name, f"pike_mixing.finders.{name}")): told
         for name, told in provenance.FINDERS.items()
     }
     tables = {"Where rules come from": provenance.RULES, "Finders": finders}
-    rows = {
-        title: [(name, *told) for name, told in table.items()] for title, table in tables.items()
-    }
-    return "\n".join(f"\n## {t}\n\n{_markdown_table(titles, lines)}" for t, lines in rows.items())
+    titles = ("name", "source", "what differs here", "checked")
+    return "\n".join(
+        f"\n## {title}\n\n{_markdown_table(titles, [(name, *told) for name, told in one.items()])}"
+        for title, one in tables.items()
+    )
 
 
-def _module_of_finder(name: str) -> str:
-    """The module of a finder, or of a command that looks for mixtures in another way."""
-    commands = {"reuse": "mixture_reuse"}
-    other = f"pike_mixing.finders.{commands.get(name, name)}"
-    return FINDERS.get(name, other).partition(":")[0]
+def _module_link(name: str, place: str) -> str:
+    """A name that leads to its module, as Markdown."""
+    return f"[{name}](../{place.partition(':')[0].replace('.', '/')}.py)"
 
 
 def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -156,16 +156,14 @@ def example_settings(mixing_rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
     kind = registry.rule_class(mixing_rule)
     hints = typing.get_type_hints(kind)
-    return {
-        f.name: _example_value(hints[f.name]) for f in dataclasses.fields(kind) if is_required(f)
-    }
-
-
-def _example_value(type_hint: Any) -> Any:
-    if get_origin(type_hint) is Literal:
-        return get_args(type_hint)[0]
     examples: dict[Any, Any] = {float: 1.0, int: 1, str: "", bool: False, dict: {}, tuple: ()}
-    return examples.get(get_origin(type_hint) or type_hint)
+    return {
+        field.name: get_args(hint)[0]
+        if get_origin(hint := hints[field.name]) is Literal
+        else examples.get(get_origin(hint) or hint)
+        for field in dataclasses.fields(kind)
+        if is_required(field)
+    }
 
 
 def _total_cost(mixing_rule: str) -> Cost:
@@ -177,59 +175,45 @@ def _total_cost(mixing_rule: str) -> Cost:
     return Cost(*("; ".join(filter(None, words)) or "nothing" for words in parts))
 
 
-def _rule_about(mixing_rule: str) -> str:
-    return getattr(registry.rule_class(mixing_rule), "about", "")
+def _rule_json(mixing_rule: str) -> dict[str, Any]:
+    """All that is said of a rule."""
+    kind, cost = registry.rule_class(mixing_rule), _total_cost(mixing_rule)
+    return {
+        "rule": mixing_rule,
+        "about": getattr(kind, "about", ""),
+        "settings": [one._asdict() for one in setting_descriptions(kind)],
+        "measures": cost.measured,
+        "work": cost.work,
+        "memory": cost.memory,
+        "code": RULES.get(mixing_rule, mixing_rule),
+    }
 
 
 def _rule_text(mixing_rule: str) -> str:
-    measured, work, memory = _total_cost(mixing_rule)
-    kind = registry.rule_class(mixing_rule)
+    kind, told = registry.rule_class(mixing_rule), _rule_json(mixing_rule)
     settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
-    lines = [mixing_rule, *wrap_text(_rule_about(mixing_rule), "  "), "", head, *settings, ""]
+    lines = [mixing_rule, *wrap_text(told["about"], "  "), "", head, *settings, ""]
+    if mixing_rule in provenance.RULES:
+        source, differs, _ = provenance.RULES[mixing_rule]
+        source += "" if differs in ("nothing", "-") else f"; here: {differs}"
+    else:
+        source = inspect.getdoc(inspect.getmodule(kind)) or ""
     named = {
-        "measures": measured,
-        "more work": work,
-        "more memory": memory,
-        "source": " ".join(_rule_source(mixing_rule).split()),
-        "code": RULES.get(mixing_rule, mixing_rule),
+        "measures": told["measures"],
+        "more work": told["work"],
+        "more memory": told["memory"],
+        "source": " ".join(source.split()),
+        "code": told["code"],
     }
     for label, words in named.items():
         lines += wrap_text(words, " " * 15, f"  {label:<13}")
     return "\n".join(lines)
 
 
-def _rule_source(mixing_rule: str) -> str:
-    """Where a rule comes from and what differs here; of your own rule, its module's docstring."""
-    if mixing_rule in provenance.RULES:
-        source, differs, _ = provenance.RULES[mixing_rule]
-        return source if differs in ("nothing", "-") else f"{source}; here: {differs}"
-    return inspect.getdoc(inspect.getmodule(registry.rule_class(mixing_rule))) or ""
-
-
-def _rule_json(mixing_rule: str) -> dict[str, Any]:
-    words = dict(zip(("measures", "work", "memory"), _total_cost(mixing_rule), strict=True))
-    settings = [one._asdict() for one in described_settings(registry.rule_class(mixing_rule))]
-    code = RULES.get(mixing_rule, mixing_rule)
-    return {
-        "rule": mixing_rule,
-        "about": _rule_about(mixing_rule),
-        "settings": settings,
-        **words,
-        "code": code,
-    }
-
-
 def _overview_table() -> str:
     rows = []
-    for rule, where in RULES.items():
-        place = where.partition(":")[0].replace(".", "/")
-        rows.append(
-            [f"[{rule}](../{place}.py)", _escape_markdown(_rule_about(rule)), *_total_cost(rule)]
-        )
+    for rule, place in RULES.items():
+        about = " ".join(_rule_json(rule)["about"].split()).replace("*", r"\*").replace("|", r"\|")
+        rows.append([_module_link(rule, place), about, *_total_cost(rule)])
     return _markdown_table(("rule", "what it does", "measures", "work", "memory"), rows)
-
-
-def _escape_markdown(text: str) -> str:
-    """A text as Markdown: on one line, stars and bars as they are."""
-    return " ".join(text.split()).replace("*", r"\*").replace("|", r"\|")

@@ -25,7 +25,7 @@ from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 log = logging.getLogger("pike")
 
@@ -39,11 +39,7 @@ def rule_settings(method: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def class_reference(mixing_rule: str) -> str:
-    """Where a rule's class is: `module:Class`.
-
-    Raises:
-        InputError: there is no such rule.
-    """
+    """Where a rule's class is: `module:Class`; an InputError where there is no such rule."""
     if mixing_rule in RULES:
         return RULES[mixing_rule]
     module, _, name = mixing_rule.partition(":")
@@ -79,14 +75,11 @@ def fill_method_defaults(
     """A method with the defaults of its rule filled in.
 
     Of a class of the user's own, which is not imported, these are the literals behind its fields.
-
-    Args:
-        method: The method.
-        left_out: Settings that others find, whose defaults are left out.
+    Settings that others find are `left_out`.
     """
     rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
-        result = normal_form.normalise_settings(registry.rule_class(rule), given)
+        result = normal_form.fill_class_defaults(registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literal_defaults(rule), given)
     of_plan = {name: one for name in OF_PLAN if (one := method.get(name)) is not None}
@@ -165,7 +158,7 @@ def run_needs(run: Mapping[str, Any]) -> Needs:
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
-    return _cached_needs(run["rule"], json.dumps(planned_method(run)), names, steps)
+    return _cached_needs(run["rule"], json.dumps(settings_with_first_choices(run)), names, steps)
 
 
 @functools.cache
@@ -187,12 +180,12 @@ def _assumed_run_facts(domains: tuple[str, ...], budget: int, steps: int) -> Run
     return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
-def planned_method(run: Mapping[str, Any]) -> dict[str, Any]:
+def settings_with_first_choices(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's method with the first of the settings that a grid chooses from: all cost alike."""
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
 
-def method_problems(method: Mapping[str, Any], place: str) -> list[str]:
+def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[str]:
     """What is wrong with the rule's name, and with names and types of its settings.
 
     Their values are not judged: a scenario may lay others over them. `place` is where they were
@@ -212,7 +205,7 @@ def method_problems(method: Mapping[str, Any], place: str) -> list[str]:
     given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
         method
     )
-    return field_problems(registry.rule_class(rule), given, place, limits=False)
+    return field_problems(registry.rule_class(rule), given, place, with_limits=False)
 
 
 def construction_problems(
@@ -222,15 +215,7 @@ def construction_problems(
     recipe: settings.Training,
     place: str,
 ) -> list[str]:
-    """Every reason why a rule cannot train: it is constructed, and makes its first state.
-
-    Args:
-        mixing_rule: The rule's name.
-        given: Its settings.
-        domains: The domains to train on.
-        recipe: The training.
-        place: Where the settings were set, for messages.
-    """
+    """Every reason why a rule cannot train: it is constructed, and makes its first state."""
     names = tuple(domains)
     facts = _assumed_run_facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
     try:
@@ -278,6 +263,6 @@ def refuse_untrainable_runs(
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
         problems += construction_problems(
-            run["rule"], planned_method(run), run["domains"], recipe, where
+            run["rule"], settings_with_first_choices(run), run["domains"], recipe, where
         )
     refuse([*dict.fromkeys(problems)])

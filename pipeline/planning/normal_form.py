@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from pike_mixing.settings import default_value, type_hints, without_limits
+from pike_mixing.settings import bare_type, default_value, type_hints
 from pipeline.planning.configuration import Experiment
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 
 PATHS = {
     "sources": ("files", "validation_files", "exclude"),
@@ -23,14 +23,11 @@ PATHS = {
 
 
 def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """A configuration with every default filled in, but those of mixing methods and finders.
-
-    Args:
-        config: The configuration, written out and checked.
-        origin: Where it was set, for messages.
-    """
+    """A checked configuration with every default filled in, but those of rules and finders."""
     whole = {"compare": {}, "paper": {}, **config}
-    result = plain_values(validate_settings.validate(Experiment, whole, origin, together=False))
+    result = plain_nonempty_values(
+        settings_messages.validate(Experiment, whole, origin, allow_contradictions=True)
+    )
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATHS.items():
         for values in result.get(section, {}).values():
@@ -51,7 +48,7 @@ def _normalise_paths(value: Any) -> Any:
     return str(PurePosixPath(value))
 
 
-def plain_values(value: Any) -> Any:
+def plain_nonempty_values(value: Any) -> Any:
     """Plain JSON values of validated settings; what is absent or empty by default is left out."""
     if dataclasses.is_dataclass(value):
         kept = {
@@ -59,11 +56,11 @@ def plain_values(value: Any) -> Any:
             for field in dataclasses.fields(value)
             if (one := getattr(value, field.name)) != default_value(field) or not _is_empty(one)
         }
-        return {name: plain_values(one) for name, one in kept.items()}
+        return {name: plain_nonempty_values(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
-        return {name: plain_values(one) for name, one in value.items()}
+        return {name: plain_nonempty_values(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(plain_values, value)]
+        return [*map(plain_nonempty_values, value)]
     return value
 
 
@@ -71,10 +68,10 @@ def _is_empty(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def normalise_settings(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def fill_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
-    types = {name: without_limits(hint) for name, hint in type_hints(settings_class).items()}
+    types = {name: bare_type(hint) for name, hint in type_hints(settings_class).items()}
     reals = {name for name, one in types.items() if float in (one, *get_args(one))}
     return fill_defaults(defaults, given, reals)
 
@@ -82,19 +79,18 @@ def normalise_settings(settings_class: Any, given: Mapping[str, Any]) -> dict[st
 def fill_defaults(
     defaults: Mapping[str, Any], given: Mapping[str, Any], real_names: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Given settings with defaults where they are silent.
+    """Given settings with defaults where they are silent, but for those that JSON cannot hold.
 
-    Args:
-        defaults: Those that are known, by name; what JSON has no form for is left out.
-        given: What is set.
-        real_names: Settings whose whole numbers are real ones, too, as are those of which the
-            default is one.
+    Whole numbers become real ones for `real_names`, and where the default is a real number.
     """
     silent = {name for name, value in defaults.items() if value is None}
     known = {n: v for n, v in defaults.items() if _is_nonempty_json(v)}
     real = {*real_names, *(name for name, value in known.items() if isinstance(value, float))}
     result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
-    return {name: _as_floats(v) if name in real else plain_values(v) for name, v in result.items()}
+    return {
+        name: _as_floats(v) if name in real else plain_nonempty_values(v)
+        for name, v in result.items()
+    }
 
 
 def _is_nonempty_json(value: Any) -> bool:

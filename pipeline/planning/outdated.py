@@ -11,15 +11,13 @@ counts as made.
 """
 
 import atexit
-import contextlib
 import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pike_mixing.errors import InputError, refuse
 from pipeline.planning import output_root, plan_hints, planner, rule_inputs, stages
 from pipeline.planning.plan import Plan
 from pipeline.planning.records import MADE
@@ -31,71 +29,53 @@ OLD_STAMP = 0
 """The time of a stamp of what stands, in nanoseconds."""
 
 
-def stamp_path(manifest: str) -> str:
-    """Where the stamp of the work with this manifest lies."""
-    parts = Path(os.path.relpath(manifest)).parts
-    return str(STAMPS.joinpath(*("up" if part == ".." else part for part in parts)))
+class WorkStamp:
+    """The stamp of the work with a manifest."""
 
+    def __init__(self, manifest: str) -> None:
+        parts = Path(os.path.relpath(manifest)).parts
+        self._manifest = Path(manifest)
+        self.path = STAMPS.joinpath(*("up" if part == ".." else part for part in parts))
 
-def ensure_stamp(manifest: str) -> str:
-    """The stamp of a piece of work, as it is: an old one where there was none."""
-    if not Path(stamp_path(manifest)).exists():
-        make_stamp_old(manifest)
-    return stamp_path(manifest)
+    def ensure(self) -> str:
+        """Makes it where there is none, old; returns its path."""
+        if not self.path.exists():
+            self.make_old()
+        return str(self.path)
 
+    def make_old(self) -> None:
+        """Says that the work stands, or is not there."""
+        if not (self.path.exists() and self.path.stat().st_mtime_ns == OLD_STAMP):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch()
+            os.utime(self.path, ns=(OLD_STAMP, OLD_STAMP))
 
-def make_stamp_old(manifest: str) -> None:
-    """Says that work stands, or is not there."""
-    stamp = Path(stamp_path(manifest))
-    with contextlib.suppress(FileNotFoundError):
-        if stamp.stat().st_mtime_ns == OLD_STAMP:
+    def make_new(self, differences: Sequence[made_from.RecordDifference]) -> None:
+        """Says that finished work differs from the plan, from now on, unless it is said already."""
+        if self._says(differences):
             return
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
-    os.utime(stamp, ns=(OLD_STAMP, OLD_STAMP))
+        made = self._manifest.stat().st_mtime_ns
+        # Snakemake compares contents, too: the same difference at another time is another content.
+        with atomic_files.atomic_write(self.path) as partial:
+            partial.write_text(self._content(differences) + str(time.time_ns()), encoding="utf-8")
+        if made >= self.path.stat().st_mtime_ns:
+            # Another machine's clock was ahead.
+            os.utime(self.path, ns=(made + 10**9, made + 10**9))
 
+    def is_touched_since(self, differences: Sequence[made_from.RecordDifference]) -> bool:
+        """Whether the work was touched after it had been found to differ like this."""
+        says = self._says(differences)
+        return says and self._manifest.stat().st_mtime_ns > self.path.stat().st_mtime_ns
 
-def make_stamp_new(manifest: str, differences: Sequence[made_from.RecordDifference]) -> None:
-    """Says that finished work differs from the plan, from now on, unless it is said already."""
-    if _has_stamped_differences(manifest, differences):
-        return
-    stamp, made = Path(stamp_path(manifest)), Path(manifest).stat().st_mtime_ns
-    # Snakemake compares contents, too: the same difference at another time is another content.
-    content = {**_stamp_content(manifest, differences), "since": time.time_ns()}
-    atomic_files.write_json(stamp, content)
-    if made >= stamp.stat().st_mtime_ns:
-        # Another machine's clock was ahead.
-        os.utime(stamp, ns=(made + 10**9, made + 10**9))
+    def _says(self, differences: Sequence[made_from.RecordDifference]) -> bool:
+        if not self.path.is_file() or self.path.stat().st_mtime_ns == OLD_STAMP:
+            return False
+        return self.path.read_text(encoding="utf-8").startswith(self._content(differences))
 
-
-def is_touched_since_stamp(
-    manifest: str, differences: Sequence[made_from.RecordDifference]
-) -> bool:
-    """Whether work was touched after it had been found to differ like this."""
-    if not _has_stamped_differences(manifest, differences):
-        return False
-    return Path(manifest).stat().st_mtime_ns > Path(stamp_path(manifest)).stat().st_mtime_ns
-
-
-def _has_stamped_differences(
-    manifest: str, differences: Sequence[made_from.RecordDifference]
-) -> bool:
-    stamp = Path(stamp_path(manifest))
-    if not stamp.is_file() or stamp.stat().st_mtime_ns == OLD_STAMP:
-        return False
-    try:
-        said: Any = atomic_files.read_json(stamp)
-    except InputError:
-        return False
-    wanted = _stamp_content(manifest, differences)
-    return isinstance(said, dict) and {name: said.get(name) for name in wanted} == wanted
-
-
-def _stamp_content(
-    manifest: str, differences: Sequence[made_from.RecordDifference]
-) -> dict[str, Any]:
-    # One that was copied, or made anew, is another file: only what was touched is the same.
-    return {"differs": [[*one] for one in differences], "manifest": Path(manifest).stat().st_ino}
+    def _content(self, differences: Sequence[made_from.RecordDifference]) -> str:
+        # Work that was copied, or made anew, is another file: only what was touched is the same.
+        content = [differences, self._manifest.stat().st_ino]
+        return atomic_files.canonical_json(content) + "\n"
 
 
 RECORDED = ("settings.licence",)
@@ -122,16 +102,16 @@ class PlanComparison:
         self,
         plan: Plan,
         pythons: Mapping[str, str] | None = None,
-        forced: Callable[[str, str], bool] = lambda *_: False,
+        is_forced: Callable[[str, str], bool] = lambda rule, name: False,
     ) -> None:
         """Looks at nothing yet.
 
         Args:
             plan: The plan.
             pythons: By rule: the interpreter of its jobs, where it is not this one.
-            forced: Of a rule and a manifest: whether it is made again whatever the manifest says.
+            is_forced: Whether a rule's work of a name is made again whatever its manifest says.
         """
-        self._plan, self._pythons, self._forced = plan, pythons or {}, forced
+        self.plan, self._pythons, self._is_forced = plan, pythons or {}, is_forced
         self.inputs = rule_inputs.RuleInputs(plan)
         self._told = set[tuple[str, str]]()
         self._known = checksums.DigestCache(checksums.MEMORY)
@@ -139,23 +119,19 @@ class PlanComparison:
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
-        """How one finished piece of work differs from the plan; nothing of what is not finished.
-
-        `name` are the values of the rule's wildcards, joined by slashes.
-
-        Raises:
-            InputError: the plan has no such work, or a file cannot be read.
-        """
+        """How a finished piece of work differs from the plan; nothing of what is not finished."""
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
-        settings = self._plan.recorded_settings(made.section, name)
+        settings = self.plan.recorded_settings(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
-        foreign = stage == "pretrain" and bool(settings["model"].get("architecture"))
+        uses_transformers = stage == "pretrain" and bool(settings["model"].get("architecture"))
         python = self._pythons.get(rule)
-        fingerprint, versions = stages.stage_code(stage, part, python, foreign=foreign)
+        fingerprint, versions = stages.stage_code(
+            stage, part, python, uses_transformers=uses_transformers
+        )
         return tuple(
             made_from.compare_finished(
-                Path(self._plan.manifest(rule, name)),
+                Path(self.plan.manifest(rule, name)),
                 stage,
                 self._known,
                 settings=settings,
@@ -169,45 +145,69 @@ class PlanComparison:
     @functools.cache  # noqa: B019 - as above.
     def differs(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
-        found = self.differences(rule, name)
-        return bool(found) and not is_touched_since_stamp(self._plan.manifest(rule, name), found)
+        found, stamp = self.differences(rule, name), WorkStamp(self.plan.manifest(rule, name))
+        return bool(found) and not stamp.is_touched_since(found)
 
     @functools.cache  # noqa: B019 - as above.
     def is_outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
-        if self.differs(rule, name) or self._forced(rule, self._plan.manifest(rule, name)):
-            return True
-        return any(
-            self.is_changing_input(path, rule)
-            for path in self.inputs.job_inputs(rule, name).paths()
+        reads = self.inputs.job_inputs(rule, name).paths()
+        return (
+            self.differs(rule, name)
+            or self._is_forced(rule, name)
+            or any(self.is_changing_input(path, rule) for path in reads)
         )
 
-    def update_stamp(self, rule: str, name: str) -> str:
-        """The stamp of a piece of work, as new or old as the comparison says."""
-        manifest = self._plan.manifest(rule, name)
-        if found := self.differences(rule, name) or self._inputs_without_manifest(rule, name):
-            make_stamp_new(manifest, found)
-        else:
-            make_stamp_old(manifest)
-        return stamp_path(manifest)
+    def is_changing_input(self, path: str, reader_rule: str) -> bool:
+        """Whether what a rule uses of a file of a piece of work will, or may, be another.
 
-    def _inputs_without_manifest(
-        self, rule: str, name: str
-    ) -> tuple[made_from.RecordDifference, ...]:
-        """What finished work stands on that has lost its manifest alone.
-
-        Snakemake makes no missing file for work that is there.
+        So it may where work has lost its manifest alone.
         """
-        if not Path(self._plan.manifest(rule, name)).is_file():
-            return ()
-        lost = filter(self._has_lost_manifest, self.inputs.job_inputs(rule, name).paths())
-        return tuple(made_from.RecordDifference(f"inputs.{path}", "whole", "not") for path in lost)
+        if path not in self.plan.makers:
+            return False
+        maker, stage = self.plan.makers[path], MADE[reader_rule].stage or reader_rule
+        if self._has_lost_manifest(path):
+            return True
+        shows_all = stage in manifests.SHOW_ALL or (maker.rule, stage) == ("download", "pack")
+        return self.is_outdated(*maker) if shows_all else self._may_change_output(*maker)
+
+    @functools.cache  # noqa: B019 - as above.
+    def _may_change_output(self, rule: str, name: str) -> bool:
+        """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
+        other = any(one.what not in RECORDED for one in self.differences(rule, name))
+        reads = self.inputs.job_inputs(rule, name).paths()
+        return (
+            (other and self.differs(rule, name))
+            or self._is_forced(rule, name)
+            or any(self._may_change_output(*self.plan.makers[path]) for path in reads)
+        )
 
     @functools.cache  # noqa: B019 - as above.
     def _has_lost_manifest(self, path: str) -> bool:
-        return path in self._plan.makers and _has_results_without_manifest(
-            path, self._plan.makers[path][0]
-        )
+        """Whether work has lost its manifest alone: results stand without what is gone whole."""
+        place = Path(path)
+        if place.is_file():
+            return False
+        patterns = [f"{place.name.partition('.')[0]}.*"]
+        if place.name == atomic_files.MANIFEST:
+            # The workflow writes settings beside a run, whether or not it is there.
+            is_run = self.plan.makers[path].rule == "pretrain"
+            patterns = ["*.parquet", "checkpoints/*"] if is_run else ["*"]
+        return any(any(place.parent.glob(pattern)) for pattern in patterns)
+
+    def update_stamp(self, rule: str, name: str) -> str:
+        """Makes the stamp of a piece of work as new or old as the comparison says: its path."""
+        manifest = self.plan.manifest(rule, name)
+        stamp, found = WorkStamp(manifest), self.differences(rule, name)
+        if not found and Path(manifest).is_file():
+            # Snakemake makes no missing file for work that is there.
+            lost = filter(self._has_lost_manifest, self.inputs.job_inputs(rule, name).paths())
+            found = tuple(made_from.RecordDifference(f"inputs.{p}", "whole", "not") for p in lost)
+        if found:
+            stamp.make_new(found)
+        else:
+            stamp.make_old()
+        return str(stamp.path)
 
     def prepare_job(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
@@ -216,8 +216,8 @@ class PlanComparison:
         the same, the work stands. What the user forces is made from the start, whatever checkpoints
         lie there; stopped then, it goes on like any other.
         """
-        place = Path(self._plan.manifest(rule, name))
-        if self._forced(rule, str(place)):
+        place = Path(self.plan.manifest(rule, name))
+        if self._is_forced(rule, name):
             made_from.force_restart(place)
         elif rule in STAND and place.is_file() and not self.differences(rule, name):
             made_from.keep_manifest_copy(place)
@@ -226,8 +226,8 @@ class PlanComparison:
 
     def reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
-        by_kind: dict[tuple[str, str], list[str]] = {}
-        for one in self.differences(rule, name) if self.differs(rule, name) else ():
+        found, by_kind = self.differences(rule, name), dict[tuple[str, str], list[str]]()
+        for one in found if self.differs(rule, name) else ():
             by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
         for kind, several in by_kind.items():
             if kind not in self._told:
@@ -235,115 +235,49 @@ class PlanComparison:
                 more = several[MOST_TOLD:]
                 told = "; ".join([*several[:MOST_TOLD], *([f"{len(more)} more"] if more else [])])
                 yield f"{MADE[rule].artifact.format(name)} is made again: {told}"
-        forced = self._forced(rule, self._plan.manifest(rule, name))
-        if rule in STAND and not (self.differences(rule, name) or forced or ("", "") in self._told):
+        may_stand = rule in STAND and not found and not self._is_forced(rule, name)
+        if may_stand and ("", "") not in self._told:
             self._told.add(("", ""))
             yield (
                 "tokenizers, corpora, trainings, mixtures, evaluations and probes behind what is "
                 "made again stand where it comes out the same: such jobs may have nothing to do"
             )
 
-    def is_changing_input(self, path: str, reader_rule: str) -> bool:
-        """Whether what a rule uses of a file of a piece of work will, or may, be another.
-
-        So it may where work has lost its manifest alone.
-        """
-        if path not in self._plan.makers:
-            return False
-        rule, name = self._plan.makers[path]
-        if self._has_lost_manifest(path):
-            return True
-        if rule != "download" or reader_rule != "pack":
-            stage = MADE[reader_rule].stage or reader_rule
-            if stage not in manifests.SHOW_ALL:
-                return self._may_change_output(rule, name)
-        return self.is_outdated(rule, name)
-
-    @functools.cache  # noqa: B019 - as above.
-    def _may_change_output(self, rule: str, name: str) -> bool:
-        """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
-        other = any(one.what not in RECORDED for one in self.differences(rule, name))
-        if other and self.differs(rule, name):
-            return True
-        if self._forced(rule, self._plan.manifest(rule, name)):
-            return True
-        makers = (
-            self._plan.makers[p]
-            for p in self.inputs.job_inputs(rule, name).paths()
-            if p in self._plan.makers
-        )
-        return any(self._may_change_output(*maker) for maker in makers)
-
     def missing_file_problems(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
 
         What was made of files, under the same settings, stands without them.
         """
-        result, used = dict[str, None](), plan_hints.used_names(self._plan)
-        for rule, name in self._plan.work:
-            section = MADE[rule].section
-            absent = [
-                path
-                for path in self.inputs.job_inputs(rule, name).given
-                if not Path(path).is_file()
-            ]
-            if (
-                not absent
-                or name not in used.get(section, {name})
-                or self._has_current_settings(rule, name)
-            ):
+        result, used = dict[str, None](), plan_hints.used_names(self.plan)
+        for rule, name in self.plan.work:
+            section, given = MADE[rule].section, self.inputs.job_inputs(rule, name).given
+            absent = [path for path in given if not Path(path).is_file()]
+            if not absent or name not in used.get(section, {name}):
+                continue
+            changed = {one.what.partition(".")[0] for one in self.differences(rule, name)}
+            is_made = Path(self.plan.manifest(rule, name)).is_file()
+            if is_made and not changed & {"settings", "manifest"}:
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
-            result |= {
-                f"{self._plan.origin}: {where}: {_missing_file_text(path)}": None for path in absent
-            }
+            place = f"{self.plan.origin}: {where}"
+            result |= {f"{place}: {_missing_file_text(path)}": None for path in absent}
         return [*result]
-
-    def _has_current_settings(self, rule: str, name: str) -> bool:
-        """Whether a piece of work was made under today's settings."""
-        changed = {one.what.partition(".")[0] for one in self.differences(rule, name)}
-        there = Path(self._plan.manifest(rule, name)).is_file()
-        return there and not changed & {"settings", "manifest"}
-
-    def refuse_missing_files(self) -> None:
-        """Stops where files are missing: Snakemake would go on with what was made of others.
-
-        Raises:
-            InputError: all that are not there.
-        """
-        refuse(self.missing_file_problems())
 
     def manifest_paths(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
-        used = {name: plan_hints.used_names(self._plan)[name] for name in ("sources", "tokenizers")}
+        used = {name: plan_hints.used_names(self.plan)[name] for name in ("sources", "tokenizers")}
         return [
-            self._plan.manifest(rule, name)
-            for rule, name in self._plan.work
+            self.plan.manifest(rule, name)
+            for rule, name in self.plan.work
             if name in used.get(MADE[rule].section, {name})
         ]
 
-    def settings_by_path(self) -> dict[str, Any]:
-        """Path and content of the plan's settings files."""
-        return self._plan.settings_by_path()
-
     def own_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
-        for rule, name in self._plan.work:
+        for rule, name in self.plan.work:
             artifact = MADE[rule].artifact.format(name)
             for one in self.differences(rule, name):
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)
-
-
-def _has_results_without_manifest(manifest: str, rule: str) -> bool:
-    """Whether work has lost its manifest alone: results stand without what is gone as a whole."""
-    place = Path(manifest)
-    if place.is_file():
-        return False
-    patterns = [f"{place.name.partition('.')[0]}.*"]
-    if place.name == atomic_files.MANIFEST:
-        # The workflow writes settings beside a run, whether or not it is there.
-        patterns = ["*.parquet", "checkpoints/*"] if rule == "pretrain" else ["*"]
-    return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
 
 def compare_results(*folders: Path) -> PlanComparison | None:
@@ -352,10 +286,10 @@ def compare_results(*folders: Path) -> PlanComparison | None:
     The first folder that is an output root is taken. None where the configuration is not at hand,
     as with results that were copied alone: what is here under its name makes other results.
     """
-    found = next((root for root in map(output_root.find_root, folders) if root), None)
+    found = next((root for root in map(output_root.read_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
-    plan, _ = planner.plan_of_workflow(found.files, found.options)
+    plan = planner.plan_of_workflow(found.files, found.options).plan
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
     return PlanComparison(plan, found.pythons)

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import getpass
 import json
 import os
 import shlex
@@ -18,54 +17,57 @@ from pipeline.runtime.programs import program_command
 
 TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipeline", "workflow"})
 """Folders of the clone where no results may lie."""
+LABEL = "experiment.json"
+"""What an output root was begun by, and last started with."""
 
 
 def claim_root(plan: Plan) -> Settings:
-    """Refuses an output root that another experiment has begun; returns the stamp to write.
+    """Refuses an output root that another experiment has begun; returns the label to write.
 
-    A root outside the working directory can be shared by several clones. The stamp then names the
+    A root outside the working directory can be shared by several clones. The label then names the
     first one, and the settings: a clone with other settings would take the first one's results
     for its own, since Snakemake's memory of what made them (`.snakemake/`) is the clone's.
-
-    Raises:
-        InputError: the root belongs to another configuration, or to a clone with other settings,
-            or something else is in its place.
     """
     refuse_unusable_root(plan.results)
-    stamp = {
+    label = {
         "experiment": plan.config["experiment"],
         "configuration": plan.owner,
         "started_with": list(plan.files),
         "options": plan.options,
     }
-    path, here = Path(plan.results, "experiment.json"), Path.cwd().resolve()
+    path, here = Path(plan.results, LABEL), Path.cwd().resolve()
     if not Path(plan.results).resolve().is_relative_to(here):
-        stamp |= {"clone": str(here), "settings": atomic_files.json_digest(plan.config)}
-    result = {**stamp, **_read_stamp(path)}
-    if any(result[name] != stamp[name] for name in ("experiment", "configuration")):
+        label |= {"clone": str(here), "settings": atomic_files.json_digest(plan.config)}
+    found = read_mapping_or_none(path)
+    if found is None and path.exists():
+        raise InputError(
+            f"{path} does not say which experiment the folder holds: give another (results:) "
+            "or move the file away"
+        )
+    result = label | (found or {})
+    if any(result[name] != label[name] for name in ("experiment", "configuration")):
         raise InputError(
             f"{plan.results}/ belongs to the experiment {result['experiment']!r} of "
-            f"{result['configuration']}, not to {stamp['experiment']!r} of {plan.origin}: give "
+            f"{result['configuration']}, not to {label['experiment']!r} of {plan.origin}: give "
             f"this configuration its own folder (results: ...), or, if it replaces the other for "
             f"good, delete {path}"
         )
-    shared = {"clone", "settings"} & stamp.keys()
-    if shared and all(result[name] != stamp[name] for name in shared):
+    shared = {"clone", "settings"} & label.keys()
+    if shared and all(result[name] != label[name] for name in shared):
         raise InputError(
             f"{plan.results}/ was begun by the clone {result['clone']}, whose {plan.origin} has "
             f"other settings than the one of {here}: give this clone a folder of its own "
             "(results: ...), or make both configurations equal; if that clone was moved here or is "
             f"gone, delete {path}: what was made under other settings is then made again"
         )
-    return stamp | {name: result[name] for name in shared - {"settings"}}
+    return label | {name: result[name] for name in shared - {"settings"}}
 
 
 def refuse_unusable_root(folder: str) -> None:
     """Stops where something else is in the place of the output root or of a folder above it.
 
-    Raises:
-        InputError: what is there; or the root is the working directory, which Snakemake cannot use,
-            or lies among the code, or where DuckDB opens no database.
+    So it does where the root is the working directory, which Snakemake cannot use, lies among the
+    code, or where DuckDB opens no database.
     """
     inside = Path(os.path.relpath(os.path.realpath(folder))).parts
     if not inside:
@@ -78,14 +80,6 @@ def refuse_unusable_root(folder: str) -> None:
     for place in (Path(folder), *Path(folder).parents):
         if os.path.lexists(place) and not place.is_dir():
             raise InputError(f"results: {folder}: {place} is no folder: give another (results:)")
-
-
-def ensure_user_name() -> None:
-    """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
-    try:
-        getpass.getuser()
-    except (KeyError, OSError):
-        os.environ["USER"] = f"uid-{os.getuid()}"
 
 
 def refuse_unopenable_path(path: Path) -> None:
@@ -102,22 +96,10 @@ def refuse_unopenable_path(path: Path) -> None:
         )
 
 
-def _read_stamp(path: Path) -> Settings:
-    """What stands in the root's stamp; nothing where there is none."""
-    result = _read_json_or_none(path) if path.exists() else {}
-    values = result.values() if isinstance(result, dict) else [None]
-    if not all(isinstance(value, str | dict | list) for value in values):
-        raise InputError(
-            f"{path} does not say which experiment the folder holds: give another (results:) "
-            "or move the file away"
-        )
-    return result
-
-
-def _read_json_or_none(path: Path) -> Any:
-    """The content of a file of JSON; None of another, which may be somebody's own."""
+def read_mapping_or_none(path: Path) -> dict[str, Any] | None:
+    """The content of a JSON file; None where there is none, or another's."""
     with contextlib.suppress(InputError):
-        return atomic_files.read_json(path)
+        return atomic_files.read_mapping(path)
     return None
 
 
@@ -134,36 +116,29 @@ class OutputRoot(NamedTuple):
     """Interpreters by rule, where they are not the workflow's."""
 
 
-def find_root(folder: Path) -> OutputRoot | None:
+def read_root(folder: Path) -> OutputRoot | None:
     """What a folder was last started with; None where it is no output root."""
-    path = folder / "experiment.json"
-    stamp: Any = _read_json_or_none(path) if path.is_file() else None
+    label = read_mapping_or_none(folder / LABEL) or {}
     # Settings of a database have the same name.
-    if not isinstance(stamp, dict):
+    if not isinstance(label.get("started_with"), list):
         return None
-    given = stamp.get("started_with")
-    if not (isinstance(given, list) and all(isinstance(one, str) for one in given)):
-        return None
-    options, pythons = (stamp.get(key, {}) for key in ("options", "pythons"))
-    if not (isinstance(options, dict) and isinstance(pythons, dict)):
-        return None
-    return OutputRoot(folder, [*map(Path, given)], options, pythons)
+    files = [*map(Path, label["started_with"])]
+    return OutputRoot(folder, files, label.get("options", {}), label.get("pythons", {}))
 
 
 @functools.cache
-def root_above(folder: Path) -> OutputRoot | None:
-    """The output root that a folder lies in."""
-    return next((root for root in map(find_root, (folder, *folder.parents)) if root), None)
+def find_root_above(folder: Path) -> OutputRoot | None:
+    """The output root that a folder is, or lies in."""
+    return next((root for root in map(read_root, (folder, *folder.parents)) if root), None)
 
 
 def command_to_make(path: Path, *, force: bool = False) -> str:
     """The command that makes a file of an experiment, also where it is there (`force`)."""
-    root = root_above(path.absolute().parent)
+    root = find_root_above(path.absolute().parent)
     if root is None and (restored := _restore_command(path.absolute())):
         return restored
-    return _snakemake_command(
-        root, [*(["--force"] if force else []), _path_from_working_folder(path)]
-    )
+    words = ["--force"] if force else []
+    return _snakemake_command(root, [*words, _path_from_working_folder(path)])
 
 
 def _path_from_working_folder(path: Path) -> str:
@@ -176,19 +151,12 @@ def _restore_command(path: Path) -> str | None:
     """The command that restores a file from its archive; None where no archive was its origin."""
     for folder in path.parents[:2]:
         for made in (folder / "pike.manifest.json", *folder.glob("databases/*.manifest.json")):
-            content = _read_json_or_none(made) if made.is_file() else None
-            read = content.get("inputs") if isinstance(content, dict) else None
             # A restored database is made from the archive's manifest alone.
-            if not (isinstance(read, dict) and len(read) == 1):
-                continue
-            archive = Path(os.path.normpath(made.parent / min(read))).parent
-            if not archive.is_relative_to(folder):
-                words = [
-                    "restore",
-                    _path_from_working_folder(archive),
-                    "--out",
-                    _path_from_working_folder(folder),
-                ]
+            read = (read_mapping_or_none(made) or {}).get("inputs", {})
+            archive = Path(os.path.normpath(made.parent / min(read, default=""))).parent
+            if len(read) == 1 and not archive.is_relative_to(folder):
+                words = ["restore", _path_from_working_folder(archive)]
+                words += ["--out", _path_from_working_folder(folder)]
                 if only := _outputs_to_restore(archive, folder, path.relative_to(folder)):
                     words += ["--only", *only]
                 return f"{program_command('pike')} {shlex.join(words)}"
@@ -201,7 +169,7 @@ def _outputs_to_restore(archive: Path, folder: Path, place: Path) -> list[str]:
         return [place.name.partition(".")[0]]
     if place.parts[0] != "databases":
         return []
-    reads = (_read_json_or_none(archive / atomic_files.MANIFEST) or {}).get("reads", {})
+    reads = (read_mapping_or_none(archive / atomic_files.MANIFEST) or {}).get("reads", {})
     database = place.with_suffix("").as_posix()
     readers = {
         name: (folder / f"{kind}s" / f"{name}.{atomic_files.MANIFEST}").is_file()
@@ -215,7 +183,7 @@ def _outputs_to_restore(archive: Path, folder: Path, place: Path) -> list[str]:
 
 def command_to_make_all(folder: Path) -> str:
     """The command that makes all that an experiment lacks, given its output root."""
-    return _snakemake_command(root_above(folder), [])
+    return _snakemake_command(find_root_above(folder), [])
 
 
 def _snakemake_command(root: OutputRoot | None, words: list[str]) -> str:
@@ -223,37 +191,23 @@ def _snakemake_command(root: OutputRoot | None, words: list[str]) -> str:
     if root and root.files != [Path("config.yaml")]:
         result += ["--configfile", *map(str, root.files)]
     if root and root.options:
-        result += [
-            "--config",
-            *(f"{name}={_option_text(value)}" for name, value in root.options.items()),
-        ]
+        # As Snakemake reads them.
+        texts = {
+            name: json.dumps(value) if isinstance(value, dict | list) else str(value)
+            for name, value in root.options.items()
+        }
+        result += ["--config", *(f"{name}={text}" for name, text in texts.items())]
     return f"{program_command('snakemake')} {shlex.join(result)}"
 
 
-def _option_text(value: Any) -> str:
-    """An option's value as Snakemake reads it."""
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
-
-
 def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:
-    """Writes every settings file whose content changed, and the stamp of the output root.
+    """Writes every settings file whose content changed or was spoiled, and the root's label.
 
     `pythons` are interpreters by rule, where they are not this one.
-
-    Raises:
-        InputError: the output root belongs to another configuration, or cannot be written.
     """
-    stamp = claim_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
-    wanted = {f"{plan.results}/experiment.json": stamp, **plan.settings_by_path()}
+    label = claim_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
+    wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():
-            if not is_settings_file_current(Path(name), values):
+            if read_mapping_or_none(Path(name)) != values:
                 atomic_files.write_json(Path(name), values)
-
-
-def is_settings_file_current(path: Path, values: Any) -> bool:
-    """Whether a settings file is there and whole: a spoiled one is as good as none."""
-    try:
-        return bool(atomic_files.read_json(path) == values)
-    except InputError:
-        return False

@@ -52,7 +52,7 @@ def published_names() -> dict[str, tuple[str, ...]]:
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
 
 
-def name_uses(config: Config) -> Iterator[NameUse]:
+def paper_name_uses(config: Config) -> Iterator[NameUse]:
     """All uses of names in the section."""
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
@@ -61,7 +61,7 @@ def name_uses(config: Config) -> Iterator[NameUse]:
             yield NameUse(_as_list(played), published_names()[kind], f"paper.{section}.{ours}")
 
 
-def role_problems(config: Config) -> list[str]:
+def duplicate_role_problems(config: Config) -> list[str]:
     """Names of the paper that several of ours play: a table would show two rows in one place."""
     players = Counter((kind, played) for kind, _, played in paper_roles_of(config))
     return [

@@ -2,13 +2,17 @@
 
 import dataclasses
 import functools
+import os
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import dependencies, methods, records
 from pipeline.planning.dependencies import RunName
+from pipeline.runtime import made_from
+from pipeline.runtime.atomic_files import MANIFEST
 from pipeline.settings import GRID
 
 Settings = dict[str, Any]
@@ -43,6 +47,18 @@ class WorkName(NamedTuple):
     """That makes it."""
     name: str
     """The values of the rule's wildcards, joined by slashes."""
+
+
+class Selection(NamedTuple):
+    """Some runs of a plan, of which a database is made."""
+
+    runs: tuple[str, ...]
+    checkpoint_rules: tuple[str, ...] = (EVALUATE, PROBE)
+    """What was asked of checkpoints that the database holds."""
+    views: list[str] | None = None
+    """What the tables and figures read that read it; None: whatever there is."""
+    is_trained: bool = True
+    """Whether it holds records of the runs, and not their settings alone."""
 
 
 class DatabaseFiles(NamedTuple):
@@ -155,10 +171,19 @@ class Plan:
         }
         return {self.manifest(*work): work for work in self.work} | models
 
+    def find_maker(self, file: Path) -> WorkName | None:
+        """The work that makes a file: its manifest is beside it, or in the next folder with one."""
+        at = Path(os.path.normpath(file))
+        places = [at, made_from.manifest_beside(at)]
+        places += [folder / MANIFEST for folder in (at, *at.parents)]
+        return next((made for p in places if (made := self.makers.get(str(p)))), None)
+
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
         names = (None, *self.selections)
-        written = {self.database_files(name).settings: self.experiment_of(name) for name in names}
+        written = {
+            self.database_files(name).settings: self.experiment_of_database(name) for name in names
+        }
         for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
             for name, values in getattr(self, folder).items():
                 written[f"{self.results}/settings/{folder}/{name}.json"] = values
@@ -175,46 +200,27 @@ class Plan:
                 written[f"{self.results}/runs/{run}/{name}.json"] = values
         return written
 
-    def experiment_of(self, database: str | None) -> Settings:
-        """What the database of some runs, of this name, is built from; without one: of all runs.
+    def experiment_of_database(self, name: str | None) -> Settings:
+        """What the database of a selection of runs is built from; without a name: of all runs.
 
         Raises:
             InputError: no table or figure reads one of that name.
         """
-        if not database:
-            return self.experiment_of_runs(list(self.runs))
-        if database not in self.selections:
-            raise InputError(unknown_name_message(database, self.selections, "databases"))
-        trained = not database.startswith(UNTRAINED)
-        kinds = self._kinds_by_selection.get(database, (EVALUATE, PROBE))
-        result = self.experiment_of_runs(self.selections[database], trained=trained, kinds=kinds)
-        return {**result, "views": self._views_read_from(database)}
+        if not name:
+            return self.experiment_of_selection(Selection(tuple(self.runs)))
+        if name not in self.selections:
+            raise InputError(unknown_name_message(name, self.selections, "databases"))
+        selection = self.selections[name]
+        return {**self.experiment_of_selection(selection), "views": selection.views}
 
-    def _views_read_from(self, database: str) -> list[str] | None:
-        """What the tables and figures read that read a database; None of that of the report."""
-        if database == "requested":
-            return None
-        outputs = {"table": self.tables, "figure": self.figures}
-        return sorted(
-            {
-                f"{kind}_{outputs[kind][name].get('kind', name)}"
-                for kind, name in self._runs_by_output
-                if self.selection_name(kind, name) == database
-            }
-        )
+    def experiment_of_selection(self, selection: Selection) -> Settings:
+        """What a database is built from.
 
-    def experiment_of_runs(
-        self,
-        names: Sequence[str],
-        *,
-        trained: bool = True,
-        kinds: Collection[str] = (EVALUATE, PROBE),
-    ) -> Settings:
-        """What a database of these runs is built from.
-
-        Without their records (`trained`) it holds settings, corpora and the mixtures that they are
-        to train with. `kinds` says whether it holds what was asked of their checkpoints.
+        Without records of its runs it holds settings, corpora and the mixtures that they are to
+        train with.
         """
+        names, trained = selection.runs, selection.is_trained
+        rules = selection.checkpoint_rules if trained else ()
         chosen = {run: self.runs[run] for run in names}
         corpora = sorted(self.corpora_of(chosen))
         mixtures = sorted(
@@ -236,8 +242,8 @@ class Plan:
                     "folder": f"{self.results}/runs/{run}",
                     "settings": values,
                     "trained": trained,
-                    "evaluations": trained and EVALUATE in kinds and run in self.evaluations,
-                    "probes": trained and PROBE in kinds and run in self.probes,
+                    "evaluations": EVALUATE in rules and run in self.evaluations,
+                    "probes": PROBE in rules and run in self.probes,
                     "mixture": self.found.get(run),
                 }
                 for run, values in chosen.items()
@@ -248,8 +254,7 @@ class Plan:
             "tokenizers": {name: self.manifest("tokenizer", name) for name in tokenizers},
             "tasks": {
                 t: f"{self.results}/tasks/{t}"
-                for t in self.tasks_of(chosen)
-                if trained and EVALUATE in kinds
+                for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
             },
             "theory": self.theory_folder(names) if trained else None,
             "rules": self.rule_descriptions(),
@@ -268,11 +273,11 @@ class Plan:
             return {"shown": self.paper_outputs}
         if section == "report":
             return {
-                "config": records.fill_config_defaults(self.config),
+                "config": records.fill_rule_and_finder_defaults(self.config),
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":
-            return records.database_settings(self.experiment_of(name))
+            return records.database_settings(self.experiment_of_database(name))
         return self.section_value(section, name)
 
     @functools.cached_property
@@ -316,68 +321,73 @@ class Plan:
         self.section_value(f"{kind}s", name)
         return self._runs_by_output[kind, name]
 
-    def selection_name(self, kind: str, name: str) -> str | None:
-        """Name of the database of the runs that a table or figure needs; None: of all runs."""
-        chosen = self.selected_runs(kind, name)
-        if kind == "table" and name in OF_SETTINGS:
-            same = (n for n in OF_SETTINGS if n in self.tables)
-            return UNTRAINED + next(n for n in same if self.selected_runs("table", n) == chosen)
-        if len(chosen) == len(self.runs):
-            return None
-        if not chosen:
-            return "theory"
-        if chosen == self.requested:
-            return "requested"
-        # The first table or figure that needs these records names the database of all that do.
-        kinds = self.checkpoint_kinds(kind, name)
-        return next(
-            "-".join(output)
-            for output, runs in self._runs_by_output.items()
-            if runs == chosen and self.checkpoint_kinds(*output) == kinds
-        )
+    @functools.cached_property
+    def _database_by_output(self) -> dict[tuple[str, str], str | None]:
+        """Name of the database that each table and figure reads; None: that of all runs."""
+        # The first one that needs some records names the database of all that do.
+        by_records: dict[Any, str] = {}
+        for name in (name for name in OF_SETTINGS if name in self.tables):
+            by_records.setdefault(self._runs_by_output["table", name], UNTRAINED + name)
+        for output, runs in self._runs_by_output.items():
+            by_records.setdefault((runs, self._checkpoint_rules(*output)), "-".join(output))
 
-    def checkpoint_kinds(self, kind: str, name: str) -> tuple[str, ...]:
+        def database_of(output: tuple[str, str], runs: tuple[str, ...]) -> str | None:
+            if output[0] == "table" and output[1] in OF_SETTINGS:
+                return by_records[runs]
+            if len(runs) == len(self.runs):
+                return None
+            if runs == self.requested:
+                return "requested"
+            return by_records[runs, self._checkpoint_rules(*output)] if runs else "theory"
+
+        return {output: database_of(output, runs) for output, runs in self._runs_by_output.items()}
+
+    def _checkpoint_rules(self, kind: str, name: str) -> tuple[str, ...]:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
-        shown = RECORDS[kind].get(name, (EVALUATE, PROBE))
-        runs = self.selected_runs(kind, name)
+        shown, runs = RECORDS[kind].get(name, (EVALUATE, PROBE)), self._runs_by_output[kind, name]
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
-    def _kinds_by_selection(self) -> dict[str, tuple[str, ...]]:
-        """What the databases of some runs hold of checkpoints, by their names."""
-        named = {
-            self.selection_name(*output): self.checkpoint_kinds(*output)
-            for output in self._runs_by_output
-        }
-        whole = ("requested", "theory")
-        return {n: kinds for n, kinds in named.items() if n is not None and n not in whole}
-
-    @functools.cached_property
-    def selections(self) -> dict[str, tuple[str, ...]]:
-        """The databases of some runs that tables and figures read, by name."""
-        named = {
-            self.selection_name(*output): runs for output, runs in self._runs_by_output.items()
-        }
+    def selections(self) -> dict[str, Selection]:
+        """The runs of which tables, figures and the report read a database, by its name."""
+        outputs, result = {"table": self.tables, "figure": self.figures}, dict[str, Selection]()
+        for (kind, name), database in self._database_by_output.items():
+            if database in (None, "requested"):
+                continue
+            view = f"{kind}_{outputs[kind][name].get('kind', name)}"
+            views = {view, *(result[database].views if database in result else ())}
+            result[database] = Selection(
+                self._runs_by_output[kind, name],
+                self._checkpoint_rules(kind, name),
+                sorted(views),
+                not database.startswith(UNTRAINED),
+            )
         if len(self.requested) < len(self.runs):
-            named["requested"] = self.requested
-        return {name: chosen for name, chosen in named.items() if name is not None}
+            result["requested"] = Selection(self.requested)
+        return result
 
-    def database_files(self, selection: str | None) -> DatabaseFiles:
-        """Paths for a selection of runs; None: for all runs."""
-        if selection is None:
-            settings = f"{self.results}/settings/experiment.json"
-            return DatabaseFiles(settings, f"{self.results}/pike.duckdb")
-        settings = f"{self.results}/settings/databases/{selection}.json"
-        return DatabaseFiles(settings, f"{self.results}/databases/{selection}.duckdb")
+    def database_name(self, kind: str, name: str) -> str | None:
+        """Name of the database that a table or figure reads; None: that of all runs."""
+        self.section_value(f"{kind}s", name)
+        return self._database_by_output[kind, name]
 
-    def report_inputs(self) -> DatabaseFiles:
-        """Paths of the report: of the runs that were asked for."""
+    def database_files(self, name: str | None) -> DatabaseFiles:
+        """Paths of the database of a selection of runs; None: of all runs."""
+        at = "experiment", "pike"
+        if name is not None:
+            at = f"databases/{name}", f"databases/{name}"
+        return DatabaseFiles(
+            f"{self.results}/settings/{at[0]}.json", f"{self.results}/{at[1]}.duckdb"
+        )
+
+    def report_database_files(self) -> DatabaseFiles:
+        """Paths of the database of the report: of the runs that were asked for."""
         return self.database_files("requested" if "requested" in self.selections else None)
 
     def database_path(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
-        return self.database_files(self.selection_name(kind, name)).database
+        return self.database_files(self.database_name(kind, name)).database
 
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, enumerate_names, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pipeline.planning import dependencies, rule_inputs, stage_settings, strict_yaml
 from pipeline.planning.configuration import Compare
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.runtime import accelerators, atomic_files
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import GRID, Training
 
 
@@ -30,7 +30,7 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
         result[section] = {scenario[key] for scenario in chosen if key in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
     result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
-    found = [dependencies.search_section(config, name) for name in searches]
+    found = [dependencies.search_settings(config, name) for name in searches]
     result["swarms"] = {search.get("swarm", "") for search in found}
     result["methods"].update(search.get("of", "") for search in found)
     result["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
@@ -43,23 +43,24 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
 
     `own_config` is the configuration without what it includes, which others may use.
     """
-    known = used_names(plan)
-    idle = {s: [n for n in own_config.get(s, {}) if n not in names] for s, names in known.items()}
-    return (
-        [
-            f"{plan.origin}: {section}: defined, and used by no run: {enumerate_names(names)}"
-            f"{_domain_list_hint(plan) if section == 'sources' else ''}"
-            for section, names in idle.items()
-            if names
-        ]
-        + [
-            line
-            for section in ("evaluation", "probe")
-            for name in sorted(known[section].intersection(own_config.get(section, {})))
-            for line in _unmatched_selection_hints(plan, section, name)
-        ]
-        + _missing_baseline_hints(plan)
-    )
+    used, result = used_names(plan), []
+    for section, names in used.items():
+        if idle := [name for name in own_config.get(section, {}) if name not in names]:
+            where = _domain_list_hint(plan) if section == "sources" else ""
+            told = f"defined, and used by no run: {names_text(idle)}{where}"
+            result.append(f"{plan.origin}: {section}: {told}")
+    for section in ("evaluation", "probe"):
+        for name in sorted(used[section].intersection(own_config.get(section, {}))):
+            result += _unmatched_selection_hints(plan, section, name)
+    # Methods are compared with one that has no run.
+    baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
+    methods = {RunName.parse(run).method for run in plan.requested}
+    if baseline not in methods and len(methods) > 1:
+        result.append(
+            f"{plan.origin}: compare.baseline: no run has {baseline}: without it no differences "
+            "are shown and nothing is advised: add it to runs, or name another"
+        )
+    return result
 
 
 def _domain_list_hint(plan: Plan) -> str:
@@ -70,24 +71,12 @@ def _domain_list_hint(plan: Plan) -> str:
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _missing_baseline_hints(plan: Plan) -> list[str]:
-    """A line where methods are compared with one that has no run."""
-    baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
-    methods = {RunName.parse(run).method for run in plan.requested}
-    if baseline in methods or len(methods) == 1:
-        return []
-    return [
-        f"{plan.origin}: compare.baseline: no run has {baseline}: without it no differences are "
-        "shown and nothing is advised: add it to runs, or name another"
-    ]
-
-
 def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
-    scenarios, values = plan.config["scenarios"], plan.config[section][name]
-    where, lists = f"{section}.{name}", values
+    scenarios, lists = plan.config["scenarios"], plan.config[section][name]
+    where = f"{section}.{name}"
     if section == "evaluation":
-        where, lists = f"{where}.curves", values.get("curves", {})
+        where, lists = f"{where}.curves", lists.get("curves", {})
     runs = [RunName.parse(run).by_key() for run in plan.requested]
     for key in (key for key in dependencies.KEYS if key in lists):
         there = {r[key] for r in runs if scenarios[r["scenarios"]].get(section) == name}
@@ -121,10 +110,8 @@ def short_search_hints(plan: Plan) -> list[str]:
 def few_document_hints(plan: Plan) -> list[str]:
     """A line for each source of the user's own files with too few documents for validation.
 
-    Files that are missing are told elsewhere.
-
-    Raises:
-        InputError: files that cannot be read, such as one without the field of the text.
+    Files that are missing are told elsewhere. Those that cannot be read, such as one without the
+    field of the text, are refused.
     """
     told, problems, inputs = [], [], rule_inputs.RuleInputs(plan)
     for name in sorted(used_names(plan)["sources"]):
@@ -133,15 +120,13 @@ def few_document_hints(plan: Plan) -> list[str]:
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
-        from pipeline.data import local, local_preview
+        from pipeline.data import local
 
         place = f"{plan.origin}: sources.{name}"
         source = validate(local.LocalSource, values, place)
         try:
-            local_preview.check_first_documents(source)
-            few = local_preview.explain_few_documents(
-                source, plan.config["packing"]["validation_share"]
-            )
+            local.check_first_documents(source)
+            few = local.explain_few_documents(source, plan.config["packing"]["validation_share"])
         except InputError as error:
             problems.append(f"{place}: {error}")
             continue
@@ -199,15 +184,13 @@ def closing_hints(plan: Plan) -> list[str]:
     report is there: what to train with (`pike advise --format summary`), and the commands that say
     more.
     """
-    manifests = [Path(plan.manifest("pack", corpus)) for corpus in plan.corpora]
-    doubts = [
-        doubt
-        for manifest in manifests
-        if manifest.exists()
-        for doubt in atomic_files.read_mapping(manifest).get("warnings", ())
-    ]
-    doubts = fold_doubts(doubts)
-    report, database = Path(plan.results) / "report" / "index.html", plan.report_inputs().database
+    made = filter(Path.exists, (Path(plan.manifest("pack", corpus)) for corpus in plan.corpora))
+    warnings = (atomic_files.read_mapping(manifest).get("warnings", ()) for manifest in made)
+    doubts = fold_doubts([doubt for several in warnings for doubt in several])
+    report, database = (
+        Path(plan.results) / "report" / "index.html",
+        plan.report_database_files().database,
+    )
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

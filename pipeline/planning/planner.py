@@ -11,7 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError, refuse, shortened_repr
 from pipeline.planning import (
@@ -25,7 +25,7 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.validate_settings import DEEPEST
+from pipeline.runtime.settings_messages import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""
@@ -38,11 +38,7 @@ LETTER_BYTES = 3
 
 
 def read_config_file(path: Path) -> Settings:
-    """A configuration file's own content.
-
-    Raises:
-        InputError: it cannot be read, is not a mapping in YAML (`strict_yaml`), or is a template.
-    """
+    """A configuration file's own content."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path} is a folder, a pipe or a device: name a file")
@@ -68,7 +64,7 @@ def read_config_file(path: Path) -> Settings:
     return loaded
 
 
-def read_configuration(path: Path) -> Settings:
+def read_expanded_config(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
     return shorthand.expand_shorthand(join_included(read_config_file(path), path))
 
@@ -81,17 +77,9 @@ def join_included(
 ) -> Settings:
     """A configuration with the sections of the file that it names under `include`.
 
-    A section of names that both have holds the names of both, the included file's first.
-
-    Args:
-        config: The configuration.
-        origin: Its file, in whose folder the other's path begins.
-        included_by: Files that include this one.
-        load: Gives a file's own content.
-
-    Raises:
-        InputError: there is no such file, it cannot be read, it includes itself, or it sets what
-            the configuration sets, too: an include adds, and only a later file replaces.
+    A section of names that both have holds the names of both, the included file's first. An
+    include adds, and only a later file replaces. `origin` is the file, in whose folder the other's
+    path begins, `load` gives a file's own content.
     """
     whole = dict(config)
     if (name := whole.pop("include", None)) is None:
@@ -147,14 +135,8 @@ def _new_name_hint(path: str) -> str:
 def read_config_options(parsed: Mapping[str, Any], words: Sequence[str] | None) -> Settings:
     """What `--config` sets, with numbers in the place of texts that look like them.
 
-    Snakemake makes texts of all that stands within a mapping or a list.
-
-    Args:
-        parsed: The options, as Snakemake reads them.
-        words: The same as they were given: `training={text: {steps: 8}}`.
-
-    Raises:
-        InputError: as `strict_yaml.load_strict_yaml`.
+    Snakemake makes texts of all that stands within a mapping or a list. `parsed` are the options as
+    it reads them, `words` as they were given: `training={text: {steps: 8}}`.
     """
     result: Settings = {}
     for name, _, text in (word.partition("=") for word in words or ()):
@@ -173,16 +155,19 @@ def _file_that_sets_results(path: Path, load: Callable[[Path], Settings]) -> Pat
     return _file_that_sets_results(path.parent / config["include"], load)
 
 
-def plan_of_workflow(
-    files: Sequence[Path], options: Mapping[str, Any]
-) -> tuple[Plan, Mapping[str, Any]]:
-    """The plan of a workflow, and its configuration without what it includes.
+class PlannedFiles(NamedTuple):
+    """What configuration files ask for."""
+
+    plan: Plan
+    own_config: Mapping[str, Any]
+    """What the files say themselves, without what they include."""
+
+
+def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> PlannedFiles:
+    """The plan of a workflow.
 
     A later file's values replace an earlier one's, and `options`, which `--config` sets, replace
     both. Snakemake's own reading of the files, as YAML 1.1, is not used.
-
-    Raises:
-        InputError: as `read_configuration` and `plan`, or a target was taken for a file.
     """
     load = functools.cache(read_config_file)  # Parsing takes up to 60 ms.
     config: Settings = {}
@@ -201,7 +186,7 @@ def plan_of_workflow(
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
     planned = plan(shorthand.expand_shorthand(whole), *named, files)
-    return dataclasses.replace(planned, files=names, options=given), config
+    return PlannedFiles(dataclasses.replace(planned, files=names, options=given), config)
 
 
 def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
@@ -220,10 +205,10 @@ def plan(
     owner: str | None = None,
     files: Sequence[Path] = (),
 ) -> Plan:
-    """Expands a configuration, after checking all of it.
+    """Expands a merged configuration, after checking all of it.
 
     Args:
-        config: The merged configuration.
+        config: The configuration.
         origin: Where it was set, for messages: "config.yaml".
         owner: The file that sets `results`, where that is another.
         files: Those that set it, whose anchors messages name.
@@ -287,7 +272,7 @@ def plan(
             for name in dict.fromkeys(
                 [
                     *(one["task"] for e in evaluations.values() for one in e.get("tasks", [])),
-                    *stage_settings.decontaminated_tasks(own).values(),
+                    *stage_settings.decontamination_tasks_by_path(own).values(),
                 ]
             )
         },

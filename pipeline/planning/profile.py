@@ -76,13 +76,7 @@ class Profile:
     """Those of all rules, as texts by name (default-resources)."""
 
     def value(self, rule: str, name: str, default: str = "") -> str:
-        """What is set for a rule's resource.
-
-        Args:
-            rule: The rule's name.
-            name: The resource's name.
-            default: The answer where nothing is set.
-        """
+        """What is set for a rule's resource, as a text; `default` where nothing is."""
         return self.chosen.get(rule, {}).get(name, default)
 
     def accelerator(self, rule: str) -> str:
@@ -92,7 +86,7 @@ class Profile:
     def device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")
-        own = accelerators.find_accelerator(kind).device if kind else "auto"
+        own = accelerators.accelerator_of_name(kind).device if kind else "auto"
         return self.value(rule, "device", own)
 
     def threads_of(self, rule: str) -> int:
@@ -123,21 +117,14 @@ def resources_in_image(
 ) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.
 
-    Args:
-        image: A file, or an address with a scheme such as docker://.
-        resources: Snakemake's set-resources.
-
-    Raises:
-        InputError: there is no such file.
+    The image is a file, or an address with a scheme such as docker://.
     """
     if "://" not in image and not Path(image).is_file():
         raise InputError(
             f"container: {image} does not exist: build it (docs/running.md, Container), or name "
             "another: PIKE_IMAGE=docker://HOST/NAME:TAG"
         )
-    own: Mapping[str, Mapping[str, Any]] = {
-        rule: {"python": IMAGE_PYTHON} for rule in READ_FOR["python"]
-    }
+    own = {rule: {"python": IMAGE_PYTHON} for rule in READ_FOR["python"]}
     return {rule: {**own.get(rule, {}), **resources.get(rule, {})} for rule in {**own, **resources}}
 
 
@@ -165,32 +152,22 @@ def read_profile(
     chosen = {rule: {n: _plain_text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():
-            _check_resource(f"set-resources of {rule}: {name}", name, value)
-            if rule not in READ_FOR.get(name, (rule,)):
-                raise _unread_resource_error(f"set-resources of {rule}: {name}", name)
+            is_read = rule in READ_FOR.get(name, (rule,))
+            _check_resource(f"set-resources of {rule}: {name}", name, value, is_read)
         _refuse_other_device(rule, values)
-    for name, value in defaults.items():
-        _check_resource(f"default-resources: {name}", name, _plain_text(value))
-        if name in READ_FOR and name not in DEFAULTS:
-            raise _unread_resource_error(f"default-resources: {name}", name)
-    return Profile(
-        chosen,
-        {rule: _plain_text(value) for rule, value in threads.items()},
-        {name: _plain_text(value) for name, value in defaults.items()},
-    )
+    of_all = {name: _plain_text(value) for name, value in defaults.items()}
+    for name, value in of_all.items():
+        is_read = name not in READ_FOR or name in DEFAULTS
+        _check_resource(f"default-resources: {name}", name, value, is_read)
+    return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
 
 
-def refuse_misplaced_resources(place: str, values: Iterable[str]) -> None:
-    """Refuses a resource among the options of a profile.
+def refuse_misplaced_resources(place: str, names: Iterable[str]) -> None:
+    """Refuses a resource whose spaces before it are missing in the file of a profile (`place`).
 
-    Args:
-        place: The profile's file.
-        values: Names that begin at its margin: Snakemake takes each for an option.
-
-    Raises:
-        InputError: one is a resource, whose spaces before it are missing.
+    Snakemake takes each name at its margin for an option.
     """
-    for name in values:
+    for name in names:
         if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, "constraint", "qos"}:
             raise InputError(
                 f"{place}: {name}: at the margin it is no resource: put two spaces before it, "
@@ -203,12 +180,7 @@ def _plain_text(value: Any) -> str:
     return str(getattr(value, "raw", value)).strip("'\"")
 
 
-def _unread_resource_error(place: str, name: str) -> InputError:
-    rules = _join_with_or(READ_FOR[name])
-    return InputError(f"{place}: nothing reads it there: set it in set-resources of {rules}")
-
-
-def _check_resource(place: str, name: str, value: str) -> None:
+def _check_resource(place: str, name: str, value: str, is_read: bool) -> None:
     if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
         unit = name if name in ("processes", "nodes") else "minutes"
         raise InputError(f"{place}: {value} is not a whole number of {unit} from {LEAST[name]} on")
@@ -226,13 +198,16 @@ def _check_resource(place: str, name: str, value: str) -> None:
             "leave it out, and choose nodes by `constraint: FEATURE` or a partition"
         )
     if name == "accelerator":
-        accelerators.find_accelerator(value, place)
+        accelerators.accelerator_of_name(value, place)
     allowed = {"device": DEVICES, "save_on": signal_handler.SAVES}.get(name)
     if allowed and value not in allowed:
         raise InputError(f"{place}: {value} is unknown: give {_join_with_or(allowed)}")
     near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)
     if near and near[0] != name and name not in READ_ELSEWHERE:
         raise InputError(f"{place}: nothing reads it: did you mean {near[0]}?")
+    if not is_read:
+        rules = _join_with_or(READ_FOR[name])
+        raise InputError(f"{place}: nothing reads it there: set it in set-resources of {rules}")
 
 
 def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
@@ -243,7 +218,7 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
     kind, device = values.get("accelerator"), values.get("device", "cpu")
     if not kind or device == "cpu":
         return
-    own = accelerators.find_accelerator(kind).device
+    own = accelerators.accelerator_of_name(kind).device
     if device != own and (device, own) != ("auto", "cpu"):
         raise InputError(
             f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "

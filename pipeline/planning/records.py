@@ -75,9 +75,9 @@ def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
     That of all runs holds the configuration, which the report shows. `experiment` is as
-    `Plan.experiment_of_runs` gives it.
+    `Plan.experiment_of_selection` gives it.
     """
-    config = fill_config_defaults(experiment["config"])
+    config = fill_rule_and_finder_defaults(experiment["config"])
     runs = {
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
@@ -89,7 +89,7 @@ def database_settings(experiment: Settings) -> Settings:
     return {"config": read, "methods": methods, "runs": runs, **named, **views}
 
 
-def fill_config_defaults(config: Settings) -> Settings:
+def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     """A plan's configuration, as it is compared: with the defaults of rules and finders, too.
 
     Sections that others wrote, in another shape, stay as they are.
@@ -111,7 +111,7 @@ def fill_config_defaults(config: Settings) -> Settings:
     def fill_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
         kind = finders.finder_class(mixture["finder"])
-        return {**mixture, "options": normal_form.normalise_settings(kind, options)}
+        return {**mixture, "options": normal_form.fill_class_defaults(kind, options)}
 
     result = {**config}
     if "methods" in own:

@@ -46,7 +46,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Commit, Training
 
 Sections = dict[str, dict[str, Any]]
@@ -178,11 +178,7 @@ def _settings_problems(settings_class: Any, values: Any, place: str) -> list[str
 
 
 def read_registration(path: Path) -> Registration:
-    """Reads and checks a registration.
-
-    Raises:
-        InputError: it cannot be read, something in it is wrong, or it has another one's name.
-    """
+    """Reads and checks a registration, whose name no other of this project has."""
     result = validate(Registration, planner.read_config_file(path), str(path))
     namesake = FOLDER / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
@@ -193,13 +189,10 @@ def read_registration(path: Path) -> Registration:
     return result
 
 
-def files_with_same_scenarios(registration: Registration) -> list[str]:
+def registrations_with_same_scenarios(registration: Registration) -> list[str]:
     """Files of this project, none younger, that draw the same test scenarios by stream and seed.
 
     Their results may have been read. A scenario's domains are the same at each size.
-
-    Raises:
-        InputError: one of the files is wrong.
     """
     drawn = registration.scenarios
     every = {path.name: read_registration(path) for path in sorted(FOLDER.glob("*.yaml"))}
@@ -251,7 +244,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
     return float(recipe["rows"] * length * of_token)
 
 
-def at_paper_size(run: Run) -> Run:
+def run_at_paper_size(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
     scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}

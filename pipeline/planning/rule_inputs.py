@@ -3,14 +3,13 @@
 import dataclasses
 import functools
 import inspect
-import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pipeline.planning import records
 from pipeline.planning.plan import Plan, Settings
-from pipeline.planning.stage_settings import decontaminated_tasks, needs_method_states
+from pipeline.planning.stage_settings import decontamination_tasks_by_path, needs_method_states
 from pipeline.runtime import file_patterns, made_from
 
 Wildcards = Any
@@ -38,28 +37,17 @@ def cache_signature(function: F) -> F:
     return function
 
 
-def shell_prefix(folder: str, commands: str = "") -> str:
-    """What stands before each job's command: Python finds its modules in `folder` first.
-
-    The prefix is a format to Snakemake: braces of its own are doubled.
-    """
-    prefix = f"export PYTHONPATH={shlex.quote(folder)}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
-    prefix += commands
-    return prefix.replace("{", "{{").replace("}", "}}")
-
-
 class JobInputs(NamedTuple):
     """What one job reads."""
 
-    made: dict[str, Any]
-    """What other jobs made: a path, or a list of paths, by the rule's name for it."""
+    made: dict[str, list[str]]
+    """Paths of what other jobs made, by the rule's name for it."""
     given: list[str]
     """The user's own files."""
 
     def paths(self) -> list[str]:
         """All that other jobs made."""
-        result = self.made.values()
-        return [path for one in result for path in ([one] if isinstance(one, str) else one)]
+        return [path for paths in self.made.values() for path in paths]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,8 +59,6 @@ class RuleInputs:
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def job_inputs(self, rule: str, name: str) -> JobInputs:
         """What the job of a rule reads; patterns of files are looked up once.
-
-        `name` are the values of its wildcards, joined by slashes.
 
         Raises:
             InputError: the plan has no such job.
@@ -96,13 +82,13 @@ class RuleInputs:
         self.plan.section_value("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
-        fetched = decontaminated_tasks(self.plan.config)
+        fetched = decontamination_tasks_by_path(self.plan.config)
         own = [
             path for path in user_file_patterns(hygiene.get("decontaminate")) if path not in fetched
         ]
         made = {
-            "documents": self.plan.manifest("download", source),
-            "tokenizer": f"{self.plan.results}/tokenizers/{tokenizer}.model",
+            "documents": [self.plan.manifest("download", source)],
+            "tokenizer": [f"{self.plan.results}/tokenizers/{tokenizer}.model"],
             "tasks": [self.plan.manifest("fetch", task) for task in fetched.values()],
         }
         return JobInputs(made, _expand_patterns(own))
@@ -110,53 +96,53 @@ class RuleInputs:
     def _inputs_of_fetch(self, task: str) -> JobInputs:
         return JobInputs({}, list(self.plan.section_value("tasks", task).get("files", {}).values()))
 
-    def _inputs_of_pretrain(self, run: str) -> dict[str, Any]:
+    def _inputs_of_pretrain(self, run: str) -> dict[str, list[str]]:
         """Manifests of corpora, and what other runs left for it."""
         plan, values = self.plan, self.plan.section_value("runs", run)
-        result: dict[str, Any] = {"corpora": self._corpus_manifests(run, values["domains"])}
+        result = {"corpora": self._corpus_manifests(run, values["domains"])}
         if run in plan.references:
-            result["reference"] = plan.manifest("pretrain", plan.references[run])
+            result["reference"] = [plan.manifest("pretrain", plan.references[run])]
         if run in plan.found:
-            result["mixture"] = plan.manifest("mixture", plan.found[run])
+            result["mixture"] = [plan.manifest("mixture", plan.found[run])]
         return result
 
-    def _inputs_of_mixture(self, mixture: str) -> dict[str, Any]:
+    def _inputs_of_mixture(self, mixture: str) -> dict[str, list[str]]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
         values = self.plan.section_value("mixtures", mixture)
         rules = ("pretrain",) if needs_method_states(values["finder"]) else ("pretrain", "evaluate")
         return {"proxies": [self.plan.manifest(r, run) for run in values["proxies"] for r in rules]}
 
-    def _inputs_of_evaluate(self, run: str) -> dict[str, Any]:
+    def _inputs_of_evaluate(self, run: str) -> dict[str, list[str]]:
         """The run's own manifest stands for the corpora that it trained on."""
         plan, values = self.plan, self.plan.section_value("runs", run)
         further = [d for d in plan.domains_read_by(run) if d not in values["domains"]]
         return {
-            "run": plan.manifest("pretrain", run),
-            "tokenizer": f"{plan.results}/tokenizers/{values['tokenizer']}.model",
+            "run": [plan.manifest("pretrain", run)],
+            "tokenizer": [f"{plan.results}/tokenizers/{values['tokenizer']}.model"],
             "corpora": self._corpus_manifests(run, further),
             "tasks": [plan.manifest("fetch", task) for task in plan.tasks_of([run])],
         }
 
-    def _inputs_of_probe(self, run: str) -> dict[str, Any]:
+    def _inputs_of_probe(self, run: str) -> dict[str, list[str]]:
         self.plan.section_value("probes", run)
-        return {"run": self.plan.manifest("pretrain", run)}
+        return {"run": [self.plan.manifest("pretrain", run)]}
 
-    def _inputs_of_theory(self, _: str) -> dict[str, Any]:
+    def _inputs_of_theory(self, _: str) -> dict[str, list[str]]:
         return {}
 
-    def _inputs_of_database(self, selection: str) -> dict[str, Any]:
-        experiment = self.plan.experiment_of(selection)
+    def _inputs_of_database(self, selection: str) -> dict[str, list[str]]:
+        experiment = self.plan.experiment_of_database(selection)
         return {"records": [place for _, _, place in records.database_manifests(experiment)]}
 
     _inputs_of_database_of_selection = _inputs_of_database
 
-    def _inputs_of_table(self, table: str) -> dict[str, Any]:
+    def _inputs_of_table(self, table: str) -> dict[str, list[str]]:
         return {"database": _database_manifest(self.plan.database_path("table", table))}
 
-    def _inputs_of_figure(self, figure: str) -> dict[str, Any]:
+    def _inputs_of_figure(self, figure: str) -> dict[str, list[str]]:
         return {"database": _database_manifest(self.plan.database_path("figure", figure))}
 
-    def _inputs_of_article(self, _: str) -> dict[str, Any]:
+    def _inputs_of_article(self, _: str) -> dict[str, list[str]]:
         kinds = {"tables": ("table", self.plan.tables), "figures": ("figure", self.plan.figures)}
         return {
             key: [
@@ -165,13 +151,11 @@ class RuleInputs:
             for key, (kind, named) in kinds.items()
         }
 
-    def _inputs_of_report(self, _: str) -> dict[str, Any]:
-        tables = [self.plan.manifest("table", name) for name in self.plan.tables]
-        figures = [self.plan.manifest("figure", name) for name in self.plan.figures]
+    def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
-            "database": _database_manifest(self.plan.report_inputs().database),
-            "tables": tables,
-            "figures": figures,
+            "database": _database_manifest(self.plan.report_database_files().database),
+            "tables": [self.plan.manifest("table", name) for name in self.plan.tables],
+            "figures": [self.plan.manifest("figure", name) for name in self.plan.figures],
         }
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
@@ -182,12 +166,14 @@ class RuleInputs:
         return [*revision, *(["--from", *own] if own else [])]
 
     @cache_signature
-    def run_arguments(self, wildcards: Wildcards, input: Mapping[str, Any]) -> list[str]:
+    def run_arguments(self, wildcards: Wildcards, input: Mapping[str, list[str]]) -> list[str]:
         """Arguments that name a run's corpora, and what other runs left for it."""
-        reference, mixture = input.get("reference"), input.get("mixture")
         result = ["--corpora", self.corpora_folder(wildcards)]
-        result += ["--reference", str(Path(reference).parent)] if reference else []
-        return [*result, *(["--mixture", str(mixture)] if mixture else [])]
+        for manifest in input.get("reference", ()):
+            result += ["--reference", str(Path(manifest).parent)]
+        for mixture in input.get("mixture", ()):
+            result += ["--mixture", str(mixture)]
+        return result
 
     @cache_signature
     def corpora_folder(self, wildcards: Wildcards) -> str:
@@ -200,8 +186,8 @@ class RuleInputs:
         return [self.plan.manifest("pack", f"{tokenizer}/{domain}") for domain in domains]
 
 
-def _database_manifest(database: str) -> str:
-    return str(made_from.manifest_beside(Path(database)))
+def _database_manifest(database: str) -> list[str]:
+    return [str(made_from.manifest_beside(Path(database)))]
 
 
 def _expand_patterns(patterns: Iterable[str]) -> list[str]:

@@ -47,7 +47,7 @@ class RuleResources:
         """
 
         def estimates_for(rule: str) -> JobEstimates:
-            device = accelerators.find_accelerator(profile.accelerator(rule))
+            device = accelerators.accelerator_of_name(profile.accelerator(rule))
             return JobEstimates(plan, device, int(profile.value(rule, "processes", "1")))
 
         self._plan, self._profile = plan, profile
@@ -108,7 +108,7 @@ class RuleResources:
         }
         if rule in TRAINS:
             result["gpu"] = (
-                (lambda wildcards: estimate(wildcards).devices) if work.device.memory else 0
+                (lambda wildcards: estimate(wildcards).devices) if work.device.memory_bytes else 0
             )
             result["device"] = profile.device(rule)
             result["accelerator"] = profile.accelerator(rule)
@@ -129,7 +129,7 @@ class RuleResources:
             return max(1, self.process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
-        if self._trainings.device.memory:
+        if self._trainings.device.memory_bytes:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
         return {**taken, "cpus_per_task": each}
 
@@ -196,7 +196,12 @@ class RuleResources:
     def explain_large_node(self, rule: str, name: str) -> str | None:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._trainings
-        if rule != "pretrain" or self._nodes > 1 or not work.device.memory or work.refusal(name):
+        if (
+            rule != "pretrain"
+            or self._nodes > 1
+            or not work.device.memory_bytes
+            or work.refusal(name)
+        ):
             return None
         count = work.training_estimate(name).devices
         return (

@@ -94,7 +94,7 @@ class TrainingEstimate(JobEstimate):
 def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token of a row of `length`: forward and backward."""
     return accelerators.flops_per_token_of_matrices(
-        shape.matrix_parameters(vocabulary), shape, length
+        shape.matrix_parameter_count(vocabulary), shape, length
     )
 
 
@@ -155,7 +155,7 @@ def estimate_training(
     """
     shape, recipe = settings.Model(**values["model"]), values["training"]
     precision = recipe.get("precision", settings.Training.precision)
-    N, rows, length = shape.parameters(vocabulary), recipe["rows"], recipe["length"]
+    N, rows, length = shape.parameter_count(vocabulary), recipe["rows"], recipe["length"]
     microbatch = recipe.get("microbatch_rows") or rows
     own = bool(recipe.get("activation_checkpointing"))
     state = HEADROOM * training_state_bytes(values, N)
@@ -167,8 +167,14 @@ def estimate_training(
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
     several = microbatch < rows and not device.is_tpu
-    kept = several * HEADROOM * FLOAT * N * accelerators.can_keep_whole_gradient(N, device.memory)
-    room = device.memory - passing(1, own)
+    kept = (
+        several
+        * HEADROOM
+        * FLOAT
+        * N
+        * accelerators.can_keep_whole_gradient(N, device.memory_bytes)
+    )
+    room = device.memory_bytes - passing(1, own)
     is_own = not shape.architecture
     needed = math.ceil(state / (room - kept)) if state > room > kept and is_own else 1
     devices = min(max(needed, processes), rows)
@@ -176,24 +182,25 @@ def estimate_training(
     for recomputes, sharded in itertools.product((own, own or is_own), (needed > 1, is_own)):
         sharded = sharded and devices > 1
         each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
-        if fits := not device.memory or each <= device.memory:
+        if fits := not device.memory_bytes or each <= device.memory_bytes:
             break
     made = forward_passes_per_update(values) + (recomputes and not own)
     flops = model_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
-    speed = device.peak[precision] * device.utilisation * devices
+    speed = device.peak_flops[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
     return TrainingEstimate(
         parameters=N,
         flops=flops * recipe["steps"],
         device_bytes=int(each),
-        host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory else of_cpu) + saved,
+        host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory_bytes else of_cpu)
+        + saved,
         disk_bytes=(checkpoint_count(values) + 2) * saved + record_bytes(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
         recomputes=recomputes,
-        fits=fits and devices <= (device.together or devices),
+        fits=fits and devices <= (device.most_together or devices),
     )
 
 
@@ -230,7 +237,10 @@ def estimate_evaluation(
     flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
-    N, times = shape.parameters(vocabulary), _checkpoints_read(values, evaluation["checkpoints"])
+    N, times = (
+        shape.parameter_count(vocabulary),
+        _checkpoints_read(values, evaluation["checkpoints"]),
+    )
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
     host = _host_bytes(N, HEADROOM * inner, device)
@@ -242,7 +252,7 @@ def estimate_probe(
 ) -> JobEstimate:
     """What a run's probe takes: K gradients at every checkpoint that it reads."""
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
-    K, N = len(values["domains"]), shape.parameters(vocabulary)
+    K, N = len(values["domains"]), shape.parameter_count(vocabulary)
     flops = probe["rows"] * K * length * model_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
@@ -254,7 +264,7 @@ def estimate_probe(
 
 def _host_bytes(N: int, inner: float, device: Accelerator) -> int:
     """Host memory of a process that has a model and, on a CPU, all else beside it."""
-    if device.memory:
+    if device.memory_bytes:
         return PROCESS_BYTES["accelerator"] + FLOAT * N
     return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
@@ -266,4 +276,4 @@ def _checkpoints_read(values: Settings, chosen: str) -> int:
 
 def _compute_seconds(flops: float, values: Settings, device: Accelerator) -> float:
     precision = values["training"].get("precision", settings.Training.precision)
-    return flops / (device.peak[precision] * device.utilisation)
+    return flops / (device.peak_flops[precision] * device.utilisation)

@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError, install_command
 from pike_mixing.settings import setting_docstrings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
-from pipeline.runtime import validate_settings
+from pipeline.runtime import settings_messages
 from pipeline.settings import Model
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
@@ -59,19 +59,19 @@ def schema_problems(config: Mapping[str, Any], origin: str) -> list[str]:
         )
     problems = []
     try:
-        validate_settings.validate(Experiment, config, origin, together=False)
+        settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
     except InputError as error:
         problems = str(error).splitlines()
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
-            problems += methods.method_problems(values, f"{origin}.methods.{name}")
+            problems += methods.rule_name_and_type_problems(values, f"{origin}.methods.{name}")
     return _prefix_with_file(problems, origin)
 
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _prefix_with_file(validate_settings.settings_contradictions(config, origin), origin)
+    return _prefix_with_file(settings_messages.settings_contradictions(config, origin), origin)
 
 
 def _prefix_with_file(problems: list[str], origin: str) -> list[str]:

@@ -19,11 +19,6 @@ def expand_shorthand(config: Config) -> dict[str, Any]:
     - `models.NAME.transformers`: the sizes and the content of its `config.json`, and the digest of
       its weights where training goes on from them.
     - `grids.NAME.of` and `values`: a method `{grid}-{place}` for each place in the lists of values.
-
-    Raises:
-        InputError: `like` or `of` names nothing that stands by itself, an entry of `runs` has
-            `methods` and `without`, values of a grid are no lists of one length, or a method has
-            the name of a grid's.
     """
     whole = dict(config)
     if isinstance(scenarios := config.get("scenarios"), Mapping):

@@ -85,11 +85,8 @@ class _WithSlurm:
 def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
-    All that it overrides is the interface of executors.
-
-    Args:
-        executor: The plugin's.
-        refuse: Raises an InputError where jobs must not be submitted.
+    All that it overrides is the interface of executors. Where jobs must not be submitted, `refuse`
+    raises an InputError.
     """
 
     class Mended(_WithSlurm, executor):  # type: ignore[misc]
@@ -100,10 +97,24 @@ def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> typ
         async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
             """Yields whatever has not ended; jobs that Slurm has forgotten have failed."""
             self._ended, kept = frozenset(), set[str]()
-            listed = await asyncio.to_thread(_list_jobs)
+            own = (
+                "squeue",
+                "--noheader",
+                "--states=all",
+                "--format=%i",
+                "--user",
+                getpass.getuser(),
+            )
+            answer = await asyncio.to_thread(_ask, *own)
+            listed = None if answer.returncode else answer.stdout.split()
             async for job in super().check_active_jobs(active_jobs):
                 number = job.external_jobid
-                if listed is not None and number not in listed and _is_unknown_job(number):
+                shown = (
+                    None
+                    if listed is None or number in listed
+                    else _ask("scontrol", "show", "job", number)
+                )
+                if shown and "Invalid job id" in shown.stderr:
                     told = f"Slurm has forgotten job {number}, which counts as failed. "
                     self.report_job_error(job, msg=told)
                 else:
@@ -122,9 +133,10 @@ def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> typ
         def report_job_error(self, job_info: Any, msg: str | None = None, **others: Any) -> None:
             number = job_info.external_jobid
             self._ended |= {number}
-            if _has_memory_sign(
-                " ".join([msg or "", *map(_read_log_tail, others.get("aux_logs") or ())])
-            ):
+            logs = filter(Path.is_file, map(Path, others.get("aux_logs") or ()))
+            # Slurm writes at the end of a log why it ended the job.
+            tails = [log.read_text(encoding="utf-8", errors="replace")[-4000:] for log in logs]
+            if any(sign in text for sign in MEMORY_SIGNS for text in (msg or "", *tails)):
                 self.logger.error(
                     f"Slurm ended job {number} because it took more memory than it asked for: a "
                     "`mem_mb` of your own is not raised at the next try; without one, it is"
@@ -134,47 +146,21 @@ def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> typ
     return Mended
 
 
-def _list_jobs() -> set[str] | None:
-    """The user's jobs that the controller knows; None where it does not answer."""
-    command = ("squeue", "--noheader", "--states=all", "--format=%i", "--user", getpass.getuser())
-    done = _run_slurm_command(*command)
-    return None if done.returncode else set(done.stdout.split())
-
-
-def _is_unknown_job(job: str) -> bool:
-    """Whether the controller answers that there is no such job."""
-    return "Invalid job id" in _run_slurm_command("scontrol", "show", "job", job).stderr
-
-
-def _run_slurm_command(*words: str) -> subprocess.CompletedProcess[str]:
+def _ask(*words: str) -> subprocess.CompletedProcess[str]:
+    """The answer of a program of Slurm's, which has some time for it."""
     # In the foreground, Ctrl-C reaches the question, too.
     command = ["timeout", "--foreground", str(ANSWER_SECONDS), *words]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _has_memory_sign(text: str) -> bool:
-    return any(sign in text for sign in MEMORY_SIGNS)
-
-
-def _read_log_tail(log: str) -> str:
-    """The last part of a job's log, where Slurm writes why it ended the job."""
-    path = Path(log)
-    return path.read_text(encoding="utf-8", errors="replace")[-4000:] if path.is_file() else ""
-
-
 def await_controller(logger: Any, cancelled: threading.Event) -> bool:
-    """Waits while no slurmctld answers `scontrol ping`, for an hour at most.
+    """Waits while no slurmctld answers `scontrol ping`, an hour at most; whether to submit then.
 
-    Args:
-        logger: Where it says once that it waits.
-        cancelled: Set when the user ends the workflow.
-
-    Returns:
-        Whether to submit.
+    It says once that it waits, and ends when the user ends the workflow (`cancelled`).
     """
     end, told = time.monotonic() + PATIENCE_SECONDS, False
     # A ping of one that is there and does not answer takes seconds, too.
-    while not cancelled.is_set() and _run_slurm_command("scontrol", "ping").returncode:
+    while not cancelled.is_set() and _ask("scontrol", "ping").returncode:
         if time.monotonic() > end:
             break
         if not told:

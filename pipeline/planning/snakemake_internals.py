@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pike_mixing.errors import InputError
 from pipeline.planning import planner, profile, slurm
 
 
@@ -22,6 +23,12 @@ class SnakemakeRequest:
         Raises:
             InputError: an option, or a resource of the profile, that cannot be.
         """
+        if any(word.startswith("--generate-unit-tests") for word in sys.argv):
+            raise InputError(
+                "--generate-unit-tests copies the files that rules declare: here the manifests of "
+                "folders, without what they list, so that such tests fail; `make test` tests the "
+                "rules"
+            )
         self._workflow = workflow
         # `config` has files and options in one, and was read as YAML 1.1. We read them as YAML 1.2,
         # and record with the results what the options were.
@@ -55,7 +62,7 @@ class SnakemakeRequest:
         asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)
 
-    def forced_work(self) -> set[str] | None:
+    def forced_rules_and_files(self) -> set[str] | None:
         """Rules and files that are to be made whatever is there; None: all.
 
         Snakemake runs these jobs by itself. That a forced training begins anew is ours, and that

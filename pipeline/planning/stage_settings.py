@@ -9,7 +9,7 @@ from typing import Any
 
 from pike_mixing.finders import registry as finders
 from pipeline.planning import dependencies, methods, normal_form
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import GRID, Model, Training
 
 Settings = dict[str, Any]
@@ -19,7 +19,7 @@ def run_settings(config: Settings, run: dependencies.RunName) -> Settings:
     """The content of a run's run.json."""
     chosen = config["scenarios"][run.scenario]
     values = dependencies.method_settings(config, run.scenario, run.method)
-    tuned = dependencies.tunable_settings(config, run.scenario, run.method)
+    tuned = dependencies.grid_choices(config, run.scenario, run.method)
     return {
         "scenario": run.scenario,
         "model_name": run.model,
@@ -44,7 +44,8 @@ def fill_run_defaults(run: Settings) -> Settings:
     )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
-        name: normal_form.plain_values(validate(k, run[name], name)) for name, k in kinds.items()
+        name: normal_form.plain_nonempty_values(validate(k, run[name], name))
+        for name, k in kinds.items()
     }
     return with_sorted_keys({**run, **parts, "method": methods.rule_settings(method)})
 
@@ -54,11 +55,7 @@ def evaluation_settings(
 ) -> Settings:
     """How a run is evaluated; of one that only serves others, the losses after its last step.
 
-    Args:
-        config: A configuration whose names are known.
-        run: The run.
-        requested: Whether the configuration asks for it.
-        searched: Whether a grid or a finder reads its losses.
+    Such a run is not `requested`. Of one that is `searched`, a grid or a finder reads the losses.
     """
     named = dict(config["evaluation"][config["scenarios"][run.scenario]["evaluation"]])
     if not run.is_among(named.pop("curves", {})):
@@ -97,16 +94,11 @@ def expand_tasks(entry: Settings) -> list[Settings]:
 def mixture_settings(
     config: Settings, mixture: dependencies.MixtureName, runs: Mapping[str, Settings]
 ) -> Settings:
-    """What a finder, or a grid, is given: its options, and the runs that it reads, by name.
+    """What a finder, or a grid, is given: its options, and which of `runs` it reads, by name.
 
     Their folders are no part of it: results can be moved.
-
-    Args:
-        config: A configuration whose names are known.
-        mixture: Name of the mixture or the grid's choice.
-        runs: Settings of all runs by name.
     """
-    values = dependencies.search_section(config, mixture.mixture)
+    values = dependencies.search_settings(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
@@ -118,7 +110,7 @@ def mixture_settings(
             "domains": config["scenarios"][mixture.scenario]["domains"],
             "options": options
             if finder == GRID
-            else normal_form.normalise_settings(finders.finder_class(finder), options),
+            else normal_form.fill_class_defaults(finders.finder_class(finder), options),
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),
@@ -158,7 +150,7 @@ def tokenizer_settings(config: Settings, name: str) -> Settings:
     return values
 
 
-def decontaminated_tasks(config: Mapping[str, Any]) -> dict[str, str]:
+def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
     """Downstream tasks that no corpus may hold, by the path of their files in the results."""
     files = (config["packing"].get("hygiene", {}).get("decontaminate") or {}).get("files", [])
     folder, result = Path(config["results"], "tasks"), {}

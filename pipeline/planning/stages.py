@@ -66,7 +66,11 @@ class StageCode(NamedTuple):
 
 @functools.cache
 def stage_code(
-    stage: str, part: str | None = None, python: str | None = None, *, foreign: bool = False
+    stage: str,
+    part: str | None = None,
+    python: str | None = None,
+    *,
+    uses_transformers: bool = False,
 ) -> StageCode:
     """Fingerprint of a stage's code, and the versions of the packages that it computes with.
 
@@ -74,10 +78,10 @@ def stage_code(
         stage: Name of the stage.
         part: The one of its `PARTS` that it runs: the rule of a run, the kind of a source.
         python: The interpreter that does the work, where it is not this one.
-        foreign: Whether a model of transformers is trained.
+        uses_transformers: Whether a model of transformers is trained.
     """
     places = [STAGES[stage], *([PARTS[stage](part)] if part else [])]
-    if foreign:
+    if uses_transformers:
         places.append("pipeline.model.foreign")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError, refuse, shortened_repr
-from pipeline.runtime.validate_settings import DEEPEST, MOST_DIGITS, is_json_text
+from pipeline.runtime.settings_messages import DEEPEST, MOST_DIGITS, is_json_text
 
 LARGEST = 2**20
 """Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""
@@ -97,13 +97,9 @@ def load_strict_yaml(text: str, place: str) -> Any:
 
 
 def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
-    """Where files have a list or mapping with an anchor, and what it is called there.
+    """Lists and mappings with an anchor by their place, also that of an alias.
 
-    Args:
-        files: Configurations that `load_strict_yaml` takes; one that is not there has none.
-
-    Returns:
-        By place, also that of an alias: {"scenarios.a.domains": "`&domains` (line 28)"}.
+    {"scenarios.a.domains": "`&domains` (line 28)"}; a file that is not there has none.
     """
     result: dict[str, str] = {}
     for path in files:

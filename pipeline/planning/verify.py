@@ -88,7 +88,9 @@ class _Verification:
         every = {file: piece.stage for piece in self.pieces for file in piece.files}
         total = round(sum(file.bytes for file in every) / 1e6)
         with Progress("verify", total=total, unit="MB") as progress:
-            for file, problem in checksums.find_problems(checksums.content_problem, every, workers):
+            for file, problem in checksums.problem_of_each_file(
+                checksums.content_problem, every, workers
+            ):
                 if problem:
                     self._add(problem, file.path, every[file])
                 progress.add(file.bytes / 1e6)
@@ -100,7 +102,7 @@ class _Verification:
             if piece.kind in ("checkpoint", "archive"):
                 continue
             path, folder = piece.path, piece.path.parent
-            if problem := _misplacement(piece):
+            if problem := _misplacement_problem(piece):
                 self._add(problem)
             for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
                 self._add(
@@ -145,10 +147,9 @@ class _Verification:
         for folder in self.folders:
             stamp = folder / "experiment.json"
             is_root = any((folder / name).is_dir() for name in ("runs", "data", "settings"))
-            if is_root and os.path.lexists(stamp) and output_root.find_root(folder) is None:
-                self._add(
-                    f"{stamp} does not say what the folder was started with: {_away(stamp)}{_ANEW}"
-                )
+            if is_root and os.path.lexists(stamp) and output_root.read_root(folder) is None:
+                problem = f"{stamp} does not say what the folder was started with"
+                self._add(f"{problem}: {_delete_instruction(stamp)}{_ANEW}")
             compared = outdated.compare_results(folder, *folder.absolute().parents)
             if compared is None:
                 continue
@@ -159,12 +160,12 @@ class _Verification:
             found = compared.differences("database", "")
             if any(one.what.startswith("settings.") for one in found):
                 continue  # The configuration was changed since the workflow ran.
-            for name, values in compared.settings_by_path().items():
+            for name, values in compared.plan.settings_by_path().items():
                 path = Path(name)
                 is_below = path.absolute().is_relative_to(top) and os.path.lexists(path)
-                if is_below and not output_root.is_settings_file_current(path, values):
+                if is_below and output_root.read_mapping_or_none(path) != values:
                     problem = f"{path} has other settings than the configuration"
-                    self._add(f"{problem}: {_away(path)}{_ANEW}")
+                    self._add(f"{problem}: {_delete_instruction(path)}{_ANEW}")
 
     def find_unlisted_files(self) -> None:
         """Looks for files that no manifest lists; beside one that is broken nobody can tell."""
@@ -243,7 +244,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
     """The stage whose manifest has such a place; None of what is no manifest."""
     if PLUMBING.fullmatch(path.relative_to(folder).as_posix()):
         return None
-    root = output_root.root_above(path.absolute().parent)
+    root = output_root.find_root_above(path.absolute().parent)
     # Without a root, as of a folder that was copied alone, any of its folders may be meant.
     place = path.absolute().relative_to(root.folder) if root else path.absolute()
     for rule, made in reversed(records.MADE.items()):
@@ -254,11 +255,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 
 
 def _read_piece(path: Path, stage: str) -> _Piece:
-    """What a manifest vouches for.
-
-    Raises:
-        InputError: it is not whole, with what to do.
-    """
+    """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
     again = _remedy(path, stage)
     if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
@@ -308,7 +305,7 @@ def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
         files: Those that it lists; absent: it is not whole, and all that may be of it counts.
     """
     folder = path.parent
-    if output_root.root_above(folder.absolute()) is None:
+    if output_root.find_root_above(folder.absolute()) is None:
         return f"{stage} it anew"
     has_own_folder = stage not in ownership.MAKE_FILES or stage == "report"
     if files is None:
@@ -330,12 +327,12 @@ def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
 
 def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
     """Files of an experiment that their stage would not replace, by the mark that lacks them."""
-    if stage == "pretrain" or output_root.root_above(folder.absolute()) is None:
+    if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
     return ownership.files_without_mark([f for f in files if f.is_file()], stage, folder)
 
 
-def _misplacement(piece: _Piece) -> str | None:
+def _misplacement_problem(piece: _Piece) -> str | None:
     """That work lies where that of another name belongs, if it does."""
     content = piece.content
     name = {
@@ -346,23 +343,26 @@ def _misplacement(piece: _Piece) -> str | None:
         "pretrain": content.get("run"),
     }.get(piece.stage)
     path = piece.path.absolute()
-    if name is None or output_root.root_above(path.parent) is None:
+    if name is None or output_root.find_root_above(path.parent) is None:
         return None
     if re.search(rf"/{re.escape(name)}[/.]", str(path)):
         return None
     # Of a run all that lies there is another's.
     place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
-    return f"{piece.path} is of {name!r}, not of {place}: {_away(place)}, or put it elsewhere"
+    remedy = f"{_delete_instruction(place)}, or put it elsewhere"
+    return f"{piece.path} is of {name!r}, not of {place}: {remedy}"
 
 
-def _away(place: Path | str) -> str:
+def _delete_instruction(place: Path | str) -> str:
     return f"delete it with `rm -r {shlex.quote(str(place))}`"
 
 
 def _problems_text(problems: list[str], total: int, folders: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
     roots = {
-        above.folder for name in folders if (above := output_root.root_above(Path(name).absolute()))
+        above.folder
+        for name in folders
+        if (above := output_root.find_root_above(Path(name).absolute()))
     }
     after = [
         f"then make what stands on it with `{output_root.command_to_make_all(folder)}`"

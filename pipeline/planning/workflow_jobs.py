@@ -5,7 +5,9 @@ many and run on this machine.
 """
 
 import functools
+import getpass
 import os
+import shlex
 import sys
 import uuid
 from collections import Counter
@@ -15,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, refuse
 from pipeline.planning import (
     methods,
     outdated,
@@ -23,21 +25,24 @@ from pipeline.planning import (
     plan_hints,
     planner,
     records,
-    rule_inputs,
     slurm,
     snakemake_internals,
     stages,
 )
+from pipeline.planning.plan import WorkName
 from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_resources import RuleResources
 from pipeline.runtime import (
     environment,
     fork_server,
     locks,
-    made_from,
     signal_handler,
 )
 
+CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
+"""Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
+HERE = Path(__file__).parents[2]
+"""The folder of the package."""
 GROUPS = (
     TRAINS,
     ("database_of_selection", "database", "table", "figure", "article", "report"),
@@ -47,20 +52,17 @@ FEWEST = 4
 """Jobs from which on a server takes less time than it saves."""
 
 
-def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
-    """Starts a server for each group of rules with jobs enough. It ends with this process.
+def start_fork_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
+    """Starts a server for each group of rules with jobs enough, which ends with this process.
 
-    Args:
-        rules: Rule of each job that will run.
-        profile: What is set for them: rules of accelerators and of other interpreters have none.
-        prefix: Shell commands that stand before each job's.
-
-    Returns:
-        What stands before every job's command line, for a shell; nothing without a server.
+    `rules` has the rule of each job that will run: those of accelerators and of other interpreters
+    have none. Shell commands before each job are the `prefix`. Returned are words that stand before
+    every job's command line, for a shell; none without a server.
     """
     jobs, name = Counter(rules), ""
     for group in GROUPS if fork_server.can_serve_forks() else ():
-        own = [rule for rule in group if _is_cpu_rule(rule, profile)]
+        on_cpu = (rule for rule in group if profile.device(rule) in ("auto", "cpu"))
+        own = [rule for rule in on_cpu if not profile.value(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (records.MADE[rule].stage or rule for rule in own)
@@ -69,114 +71,96 @@ def start_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     return fork_server.client_command(name) if name else ""
 
 
+def shell_prefix(commands: str = "") -> str:
+    """What stands before each job's command: Python finds its modules in our folder first.
+
+    The prefix is a format to Snakemake: braces of its own are doubled.
+    """
+    own = f"export PYTHONPATH={shlex.quote(str(HERE))}" + '"${PYTHONPATH:+:$PYTHONPATH}"; '
+    return (own + commands).replace("{", "{{").replace("}", "}}")
+
+
 def spawn_function(words: str = "") -> str:
-    """A shell function that becomes the command it is given, with words before it (`start`)."""
-    why = "$1 is not here: in a container, set PIKE_IMAGE to its image; elsewhere, unset it"
+    """A shell function that becomes the command it is given, with words before it."""
     return (
-        f'spawn() {{ command -v "$1" > /dev/null || {_shell_refusal(why)}; exec {words} "$@"; }}; '
+        'spawn() { command -v "$1" > /dev/null || { echo "$1 is not here: in a container, set '
+        'PIKE_IMAGE to its image; elsewhere, unset it" >&2; exit 2; }; exec '
+        f'{words} "$@"; }}; '
     )
 
 
-def refusing_spawn_function() -> str:
-    """The same of a workflow that has not begun: Snakemake begins no module by itself."""
-    why = (
-        "this workflow has not begun: a Snakefile that takes it as the module pike says "
-        "'onstart: pike.onstart()'"
-    )
-    return f"spawn() {_shell_refusal(why)}; "
-
-
-def _shell_refusal(why: str) -> str:
-    return f'{{ echo "{why}" >&2; exit 2; }}'
-
-
-def _is_cpu_rule(rule: str, profile: Profile) -> bool:
-    return profile.device(rule) in ("auto", "cpu") and not profile.value(rule, "python")
-
-
-CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
-"""Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
-HERE = Path(__file__).parents[2]
-"""The folder of the package."""
+REFUSING_SPAWN = (
+    'spawn() { echo "this workflow has not begun: a Snakefile that takes it as the module pike '
+    "says 'onstart: pike.onstart()'\" >&2; exit 2; }; "
+)
+"""The same function of a workflow that has not begun: Snakemake begins no module by itself."""
 
 
 class WorkflowJobs:
     """The experiment that a user asked Snakemake for, and its jobs."""
 
-    def __init__(self, workflow: Any, config: Mapping[str, Any], shell: Any) -> None:
+    def __init__(
+        self,
+        workflow: Any,
+        config: Mapping[str, Any],
+        shell: Any,
+        ancient: Callable[[str], str],
+        warn: Callable[[str], None],
+    ) -> None:
         """Plans it.
 
         Args:
             workflow: Snakemake's.
             config: What Snakemake has read.
             shell: Snakemake's, of which each job's command gets a prefix.
-
-        Raises:
-            InputError: a mistake in the configuration or in the profile, files of the user's own
-                that are missing, or an output root that another experiment has begun.
+            ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
+                this mark is made again where that is made again.
+            warn: Tells the user of doubts, and why work is made again.
         """
         signal_handler.restore_child_signals()
-        output_root.ensure_user_name()
+        _ensure_user_name()
         slurm.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
+        self._shell, self._ancient, self._warn = shell, ancient, warn
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
         output_root.claim_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
-        work = self.plan.names_by_rule()
-        self._pythons = {
-            rule: own for rule in work if (own := request.profile.value(rule, "python"))
-        }
-        self._compared = outdated.PlanComparison(self.plan, self._pythons, self._is_forced)
+        rules = self.plan.names_by_rule()
+        self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
+        self._compared = outdated.PlanComparison(
+            self.plan, self._pythons, lambda *work: work in self._forced_work
+        )
         self.reads = self._compared.inputs
         # The process of a job has what it needs.
         if not request.is_job_process():
             # Snakemake would go on with what was made of others.
-            self._compared.refuse_missing_files()
+            refuse(self._compared.missing_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
-            for one in self.plan.work:
-                outdated.ensure_stamp(self.plan.manifest(*one))
+            for work in self.plan.work:
+                outdated.WorkStamp(self.plan.manifest(*work)).ensure()
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
-        self._shell = shell
-        self._prefix_jobs(refusing_spawn_function())
+        shell.prefix(shell_prefix(REFUSING_SPAWN))
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def job_inputs(
-        self,
-        rule: str,
-        name: str,
-        *,
-        ancient: Callable[[str], str],
-        warn: Callable[[str], None],
-    ) -> dict[str, Any]:
-        """What a job reads, by name; and its stamp, of whose inputs the only one with a time.
-
-        Args:
-            rule: The job's rule.
-            name: The values of its wildcards, joined by slashes.
-            ancient: Snakemake's mark of a file whose time says nothing. What reads a file without
-                this mark is made again where that is made again.
-            warn: Tells the user why work is made again.
-
-        Raises:
-            InputError: the plan has no such job.
-        """
+    def job_inputs(self, rule: str, name: str) -> dict[str, Any]:
+        """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
         compares = self._request.compares_settings() and not is_of_job
         if is_of_job:
-            self._prefix_jobs(spawn_function())
+            self._shell.prefix(shell_prefix(spawn_function()))
         if compares:
             stamp = self._compared.update_stamp(rule, name)
             if self._compared.is_outdated(rule, name):
                 for line in self._compared.reason_lines(rule, name):
-                    warn(line)
+                    self._warn(line)
         else:
-            stamp = ancient(outdated.ensure_stamp(self.plan.manifest(rule, name)))
+            stamp = self._ancient(outdated.WorkStamp(self.plan.manifest(rule, name)).ensure())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
@@ -186,25 +170,21 @@ class WorkflowJobs:
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}
                 for why in doubts:
-                    warn(why)
+                    self._warn(why)
         self._asked[rule, name] = None
 
         def as_input(path: str) -> str:
             again = compares and self._compared.is_changing_input(path, rule)
-            return path if again else ancient(path)
+            return path if again else self._ancient(path)
 
         # Snakemake takes braces in a name for a wildcard: such a file of the user's is not
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
-        named = {**read.made, "given": given}.items()
-        result = {k: as_input(v) if isinstance(v, str) else [*map(as_input, v)] for k, v in named}
-        return {"stamp": stamp, **result}
+        declared = {**read.made, "given": given}.items()
+        return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
 
-    def prepare_jobs(self, warn: Callable[[str], None]) -> None:
+    def prepare_jobs(self) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.
-
-        Args:
-            warn: Tells the user of doubts.
 
         Raises:
             InputError: a method of the user's own does not fit its runs, packages of a finder are
@@ -217,22 +197,22 @@ class WorkflowJobs:
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_partial():
             methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
-        for line in plan_hints.unused_name_hints(
-            self.plan, self.config
-        ) + plan_hints.short_search_hints(self.plan):
-            warn(line)
+        unused = plan_hints.unused_name_hints(self.plan, self.config)
+        for line in (*unused, *plan_hints.short_search_hints(self.plan)):
+            self._warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
             if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
-                warn(f"{held}; until then its new job waits (`wait` of the profile) or is refused")
+                self._warn(
+                    f"{held}; until then its new job waits (`wait` of the profile) or is refused"
+                )
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare_job(*work)
         words = ""
         if self._request.is_local:
             snakemake_internals.lift_rate_limit(self._workflow)
-            own = rule_inputs.shell_prefix(str(HERE)).format()
-            words = start_servers(rules, self._request.profile, own)
-        self._prefix_jobs(spawn_function(words))
+            words = start_fork_servers(rules, self._request.profile, shell_prefix().format())
+        self._shell.prefix(shell_prefix(spawn_function(words)))
 
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
@@ -263,30 +243,26 @@ class WorkflowJobs:
             "cpu`, and no `device`, to train without"
         )
 
-    def _prefix_jobs(self, function: str) -> None:
-        """Gives jobs' commands the shell function `spawn`, and our folder to find modules in."""
-        self._shell.prefix(rule_inputs.shell_prefix(str(HERE), function))
-
     def _is_to_be_made(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest(rule, name)).is_file()
         return not there or self._compared.is_outdated(rule, name)
 
-    def _is_forced(self, rule: str, manifest: str) -> bool:
-        return (
-            self._forced_work is None or rule in self._forced_work or manifest in self._forced_work
-        )
-
     @functools.cached_property
-    def _forced_work(self) -> set[str] | None:
-        """Rules and manifests of what the user forces; None: all."""
-        named = self._request.forced_work()
+    def _forced_work(self) -> set[WorkName]:
+        """What the user forces: all, or what is named by rule or by file."""
+        named, work = self._request.forced_rules_and_files(), self.plan.work
         if named is None:
-            return None
-        files = [Path(os.path.normpath(one)) for one in named]
-        # A manifest is an output like those that it stands beside.
-        beside = [made_from.manifest_beside(file) for file in files]
-        tokenizers = [file.with_suffix(".json") for file in files if file.suffix == ".model"]
-        return named.union(map(str, [*files, *beside, *tokenizers]))
+            return {*work}
+        makers = {self.plan.find_maker(Path(one)) for one in named}
+        return {one for one in work if one.rule in named or one in makers}
+
+
+def _ensure_user_name() -> None:
+    """Gives a user without a name one: Snakemake asks for it, and a container may know none."""
+    try:
+        getpass.getuser()
+    except (KeyError, OSError):
+        os.environ["USER"] = f"uid-{os.getuid()}"
 
 
 def _default_config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:

@@ -49,7 +49,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""

@@ -30,7 +30,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import RECORDS, insert_rows, load_records
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -73,7 +73,7 @@ def write_database(
         first = str(error).splitlines()[0]
         errors.refuse_shortage(error)
         raise InputError(
-            f"{out} cannot be written ({first}): {errors.write_error_remedy(error)}"
+            f"{out} cannot be written ({first}): {errors.remedy_for_write_error(error)}"
         ) from error
     settings_of_it = records.database_settings(experiment.plain_values())
     snapshot.write_manifest(
@@ -192,7 +192,7 @@ def _facts_of_planned(
         "settings": atomic_files.canonical_json(values),
         "steps": recipe.steps,
         "tokens": recipe.steps * recipe.rows * recipe.length,
-        "parameters": Model(**values["model"]).parameters(vocabulary),
+        "parameters": Model(**values["model"]).parameter_count(vocabulary),
     }
 
 

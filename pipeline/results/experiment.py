@@ -8,7 +8,7 @@ from pike_mixing.settings import unknown_name_message
 from pipeline.results import sql_views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 

@@ -14,7 +14,7 @@ from pipeline.results.curves import Panel, Series
 from pipeline.results.database_reader import Row, connect_experiment, select_rows
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -80,7 +80,7 @@ def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]
         yield f"{given} is in no commit"
     elif _git_output(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.files_with_same_scenarios(chosen):
+    for other in registration.registrations_with_same_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
@@ -219,7 +219,7 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
-    paper = [registration.at_paper_size(plan.runs[str(run)]) for run in others]
+    paper = [registration.run_at_paper_size(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean([rows(run) for run in runs]),
         "with search": fmean(map(with_search, runs)),

@@ -36,7 +36,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.report_facts import REPORT
 from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 FRONT = ("losses",)
 """Figures that the first page shows."""
@@ -80,9 +80,10 @@ def write_report(
         texts = _page_texts(experiment, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.fill_config_defaults(experiment.config), "rules": experiment.rules}
+    config = records.fill_rule_and_finder_defaults(experiment.config)
     made = made_from.manifest_beside(index_page)
-    snapshot.write_manifest(made, settings=under, files=[*places.values()], facts={})
+    settings_of_it = {"config": config, "rules": experiment.rules}
+    snapshot.write_manifest(made, settings=settings_of_it, files=[*places.values()], facts={})
 
 
 def _page_texts(

@@ -25,9 +25,9 @@ class Accelerator:
     """One kind of device that trains."""
 
     name: str
-    peak: dict[str, float]
+    peak_flops: dict[str, float]
     """FLOP/s by precision of the products."""
-    memory: int
+    memory_bytes: int
     """Bytes that one device has; 0 where it is the host's."""
     utilisation: float
     """Share of the peak that training is assumed to reach."""
@@ -35,7 +35,7 @@ class Accelerator:
     """Least time of one update: launches and bookkeeping, which small models wait for."""
     hours_of: str
     """What its hours are called on a bill."""
-    together: int | None = None
+    most_together: int | None = None
     """Most of them that train a run together; None where no number is known."""
 
     @property
@@ -46,7 +46,7 @@ class Accelerator:
     @property
     def device(self) -> str:
         """The kind of torch's device that it is: cpu, cuda or xla."""
-        return "xla" if self.is_tpu else "cuda" if self.memory else "cpu"
+        return "xla" if self.is_tpu else "cuda" if self.memory_bytes else "cpu"
 
 
 _ROWS = [
@@ -87,7 +87,7 @@ def bfloat16_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     return [flag for flag in BFLOAT16_FLAGS if re.search(rf"^flags\b.*\b{flag}\b", text, re.M)]
 
 
-def find_accelerator(name: str, place: str = "accelerator") -> Accelerator:
+def accelerator_of_name(name: str, place: str = "accelerator") -> Accelerator:
     """The device of a name, which was set at `place`.
 
     Raises:
@@ -99,20 +99,15 @@ def find_accelerator(name: str, place: str = "accelerator") -> Accelerator:
 
 
 def refuse_too_many_devices(device: Accelerator, number: int, place: str) -> None:
-    """Makes sure that so many devices can train a run together.
-
-    Args:
-        device: The kind of device.
-        number: How many.
-        place: What asked for them, for the message.
+    """Refuses more devices for one run than a host has; `place` asked for them, for the message.
 
     Raises:
         InputError: a host has fewer, and no run spreads over several.
     """
-    if device.together and number > device.together:
+    if device.most_together and number > device.most_together:
         raise InputError(
             f"{place}: a run takes the chips of one host, and a host has at most "
-            f"{device.together} {device.name}: ask for {device.together}"
+            f"{device.most_together} {device.name}: ask for {device.most_together}"
         )
 
 
@@ -130,11 +125,6 @@ def flops_per_token_of_matrices(matrix_weights: int, shape: "Model", length: int
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,
-    as Chowdhery et al. 2022 (Appendix B) do.
-
-    Args:
-        matrix_weights: Weights of all matrices.
-        shape: The model's.
-        length: Tokens of a row.
+    as Chowdhery et al. 2022 (Appendix B) do. `length` are the tokens of a row.
     """
     return 6 * matrix_weights + 12 * shape.layers * shape.heads * shape.head_width * length

@@ -31,13 +31,7 @@ class ListedFile(NamedTuple):
 
 
 def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[ListedFile]:
-    """The files that a folder's manifest lists.
-
-    Args:
-        folder: Where the manifest lies.
-        manifest: Its content.
-        remedy: What to do when a file is another.
-    """
+    """The files that a folder's manifest lists; `remedy` is what to do when one is another."""
     return [
         ListedFile(folder / name, facts["bytes"], facts["sha256"], remedy)
         for name, facts in manifest["files"].items()
@@ -67,21 +61,16 @@ def content_problem(
     return result
 
 
-def find_problems(
+def problem_of_each_file(
     check: Callable[[ListedFile], str | None],
     files: Iterable[ListedFile],
     workers: int | None = None,
 ) -> Iterator[tuple[ListedFile, str | None]]:
-    """Each file with what is wrong with it, in their order.
+    """Each file with what `check` finds wrong with it, in their order.
 
     SHA-256 takes 2.5 CPU-seconds a gigabyte without the processor's help. Files are read and
-    hashed side by side in threads, which is as fast as in processes: both happen outside Python's
-    lock, and the disk is the limit soon.
-
-    Args:
-        check: `size_problem` or `content_problem`.
-        files: The files.
-        workers: Files at once; absent: as many as there are processors.
+    hashed side by side in `workers` threads (absent: as many as there are processors), which is as
+    fast as in processes: both happen outside Python's lock, and the disk is the limit soon.
     """
     several = list(files)
     with ThreadPoolExecutor(max_workers=workers or environment.available_cpus()) as pool:
@@ -93,19 +82,16 @@ def refuse_damaged(
 ) -> None:
     """Stops at files that are missing or are not what their manifest says.
 
-    Args:
-        files: The files.
-        content: Whether their SHA-256 is compared, not their size alone.
-        cache_file: JSON file that remembers SHA-256 (`DigestCache`); absent: every file is hashed.
+    Their sizes are compared and, with `content`, their SHA-256, which is remembered in the JSON
+    file `cache_file` (`DigestCache`) if it is given.
 
     Raises:
         InputError: all of them, each with what to do.
     """
-    check, known = content_problem if content else size_problem, None
-    if content and cache_file is not None:
-        known = DigestCache(cache_file)
-        check = functools.partial(content_problem, sha256=known.sha256)
-    wrong = [problem for _, problem in find_problems(check, files) if problem]
+    known = None if cache_file is None else DigestCache(cache_file)
+    sha256 = atomic_files.sha256 if known is None else known.sha256
+    check = functools.partial(content_problem, sha256=sha256) if content else size_problem
+    wrong = [problem for _, problem in problem_of_each_file(check, files) if problem]
     if known is not None:
         known.save()
     refuse(wrong)
@@ -127,10 +113,10 @@ class DigestCache:
             self._known = atomic_files.read_mapping(path)
 
     def sha256(self, path: Path) -> str:
-        return self.read_once(path, atomic_files.sha256)
+        return self.remember(path, atomic_files.sha256)
 
-    def read_once(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
-        """What is read of a file, a text or None; `kind` tells what apart where it is several."""
+    def remember(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
+        """What `read` makes of a file, a text or None; other readers have another `kind`."""
         place, stamp = f"{path.absolute()}{kind}", list(atomic_files.file_stamp(path))
         known = self._known.get(place)
         if isinstance(known, list) and known[:-1] == stamp and isinstance(known[-1], str):
@@ -150,7 +136,7 @@ class DigestCache:
     def content_digest_if_present(self, path: str, reader: str) -> str | None:
         """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
         digest = functools.partial(manifests.content_digest, reader=reader)
-        return self.read_once(Path(path), digest, f" {reader}") if Path(path).is_file() else None
+        return self.remember(Path(path), digest, f" {reader}") if Path(path).is_file() else None
 
     def save(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

@@ -4,7 +4,8 @@ A fingerprint covers a module and all that it imports, transitively: modules of 
 for a module of the user's own every other one that is neither Python's nor of an installed package,
 with the `__init__` of its packages. Sources are read, not imported. What is imported by a computed
 name or from a path is recorded by its file when it is run (`digests_of_loaded_files`).
-Comments, docstrings, layout and what a class says `about` itself do not count. Nor do this
+Comments, docstrings, layout, what a class says `about` itself and what is for type checkers alone
+do not count. Nor do this
 repository's `__init__` files, which hold names only (a test keeps them so): adding a method's name
 to the table re-runs no other method.
 """
@@ -18,14 +19,13 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, checksums, environment
 
-Scope = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 PACKAGE = environment.ROOT / "pipeline"
 FIRST_PARTY = (PACKAGE.name, "pike_mixing")
 """The packages of this repository."""
@@ -66,15 +66,10 @@ def code_digest(path: Path) -> str:
 def package_versions(
     stage: str, modules: Sequence[str], interpreter: str | None = None
 ) -> dict[str, str] | None:
-    """Versions of the packages that a stage computes with, by package.
+    """Versions of the packages that the modules of a stage compute with, by package.
 
-    Args:
-        stage: Name of the stage.
-        modules: Modules that do its work.
-        interpreter: The interpreter that would do it; absent: this one.
-
-    Returns:
-        None where that interpreter is not on this machine.
+    They are those of this interpreter, or of another that would do the work: None where that is
+    not on this machine.
     """
     there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
@@ -152,11 +147,11 @@ def _import_root(top: str) -> Path | None:
         spec = importlib.util.find_spec(top)
     except ValueError:  # What runs, and what tests make up, has no place that could be found.
         return None
-    if spec is not None and spec.submodule_search_locations:
-        return Path(next(iter(spec.submodule_search_locations))).parent
-    if spec is not None and spec.has_location and spec.origin is not None:
-        return Path(spec.origin).parent
-    return None
+    if spec is None:
+        return None
+    of_module = [spec.origin] if spec.has_location and spec.origin else []
+    places = [*(spec.submodule_search_locations or of_module)]
+    return Path(places[0]).parent if places else None
 
 
 def _absolute_name(name: str, module: str) -> str:
@@ -332,22 +327,40 @@ def _digest_cache() -> checksums.DigestCache:
 
 def _digest_and_imports(path: Path) -> list[str]:
     """The digest of a file, and the names that it imports if it is Python."""
-    return _digest_cache().read_once(path, _digest_and_imports_text).split()
+    return _digest_cache().remember(path, _digest_and_imports_text).split()
 
 
 def _digest_and_imports_text(path: Path) -> str:
     if path.suffix != ".py":
         return atomic_files.sha256(path)[:16]
-    source = _parse_source(path)
-    shape = hashlib.sha256(_canonical_text(source).encode()).hexdigest()[:16]
-    return " ".join([shape, *sorted(_imports_of_source(source))])
+    code = _RuntimeCode().visit(_parse_source(path))
+    shape = hashlib.sha256(_canonical_text(code).encode()).hexdigest()[:16]
+    return " ".join([shape, *sorted(_imports_of_code(code))])
 
 
-def _imports_of_source(source: ast.Module) -> set[str]:
-    """The names that a module imports, but for type checkers alone; relative ones with dots."""
+class _RuntimeCode(ast.NodeTransformer):
+    """Leaves of a source what runs: neither docstrings nor what is for readers and type checkers.
+
+    A docstring is any statement that is a text alone, behind a head, a field or a constant.
+    """
+
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        is_text = isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        return None if is_text else node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign | None:
+        return None if is_about_field(node) else node
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        self.generic_visit(node)
+        return node.orelse if "TYPE_CHECKING" in ast.unparse(node.test) else node
+
+
+def _imports_of_code(code: ast.Module) -> set[str]:
+    """The names that a module imports, relative ones with dots."""
     result: set[str] = set()
     packages: dict[str, str] = {}
-    for node in _runtime_statements(source):
+    for node in ast.walk(code):
         pairs = _import_bindings(node)
         # `from pipeline.data import shards` names a module, `from x import f` does not.
         result.update(full for _, full in pairs)
@@ -356,21 +369,10 @@ def _imports_of_source(source: ast.Module) -> set[str]:
         else:
             packages |= {own: full for own, full in pairs if is_first_party(full)}
     # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defining_module`).
-    for part in ast.walk(source) if packages else ():
-        if isinstance(part, ast.Attribute) and (package := packages.get(ast.unparse(part.value))):
-            result.add(f"{package}.{part.attr}")
+    for node in ast.walk(code) if packages else ():
+        if isinstance(node, ast.Attribute) and (package := packages.get(ast.unparse(node.value))):
+            result.add(f"{package}.{node.attr}")
     return result
-
-
-def _runtime_statements(source: ast.Module) -> Iterator[ast.AST]:
-    """Every statement of a module but those for type checkers alone."""
-    waiting: list[ast.AST] = [source]
-    while waiting:
-        node = waiting.pop()
-        if not (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)):
-            yield node
-            inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
-            waiting += [child for child in ast.iter_child_nodes(node) if isinstance(child, inner)]
 
 
 def _import_origin(node: ast.ImportFrom) -> str:
@@ -380,12 +382,12 @@ def _import_origin(node: ast.ImportFrom) -> str:
 
 def _import_bindings(node: ast.AST) -> list[tuple[str, str]]:
     """The names that a statement imports: as the module calls them, and dotted."""
-    if isinstance(node, ast.Import):
-        return [(alias.asname or alias.name, alias.name) for alias in node.names]
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return []
+    before = ""
     if isinstance(node, ast.ImportFrom):
         before = _import_origin(node) + ("." if node.module else "")
-        return [(alias.asname or alias.name, before + alias.name) for alias in node.names]
-    return []
+    return [(alias.asname or alias.name, before + alias.name) for alias in node.names]
 
 
 def _canonical_text(node: object) -> str:
@@ -401,21 +403,8 @@ def _canonical_text(node: object) -> str:
         # Falsy constants (0, "", None, False) differ in meaning and must not be dropped.
         return f"Constant={node.value!r}"
     values = [(name, getattr(node, name, None)) for name in node._fields if name != "ctx"]
-    if isinstance(node, Scope):
-        # Neither docstrings nor what a class says about itself.
-        body = [one for one in node.body if not (_is_docstring(one) or is_about_field(one))]
-        values = [(name, body if name == "body" else value) for name, value in values]
     inner = ",".join([f"{name}={_canonical_text(value)}" for name, value in values if value])
     return f"{type(node).__name__}({inner})"
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is a text alone, behind a head, a field or a constant."""
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
 
 
 def is_about_field(statement: ast.stmt) -> bool:

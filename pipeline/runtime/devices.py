@@ -1,173 +1,19 @@
-"""Where tensors live: the only place that knows one kind of device from another.
+"""What is done differently on a CPU, a GPU and XLA's devices: waiting, copying, memory, bits."""
 
-A scheduler such as Slurm shows each job its own GPUs; with one visible there is nothing to choose.
-Where several are visible, a process takes one by locking its file and shows itself no other. The
-system frees the lock when the process ends, however it ends, so that no two processes ever hold
-the same and none is lost to a killed one.
-"""
-
-import contextlib
 import ctypes
-import logging
 import os
 import platform
-import re
 import resource
-import shutil
-import stat
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from pike_mixing.errors import InputError
-from pipeline.runtime import locks, xla_chips
-from pipeline.settings import DEVICES
-
-log = logging.getLogger("pike")
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"
-WAIT_SECONDS = 2.0
-
-_held: list[IO[bytes]] = []
-"""The lock of this process: open as long as it lives."""
-
-
-def visible_gpus() -> list[str]:
-    """GPUs that this process may use, as the environment names them; else by the driver's UUIDs."""
-    given = os.environ.get(VISIBLE)
-    if given is not None:
-        return [name.strip() for name in given.split(",") if name.strip()]
-    return [*_gpu_uuids().values()]
-
-
-def _gpu_uuids() -> dict[str, str]:
-    """UUIDs of this machine's GPUs by their numbers; none without the driver's program."""
-    program = shutil.which("nvidia-smi")
-    if program is None:
-        return {}
-    query = [program, "--query-gpu=index,uuid", "--format=csv,noheader"]
-    done = subprocess.run(query, capture_output=True, text=True, check=False)
-    # It may print warnings, too.
-    found = re.findall(r"^(\d+), (GPU-\S+)$", done.stdout, re.MULTILINE)
-    return dict(found) if done.returncode == 0 else {}
-
-
-def claim_gpu(folder: Path | None = None) -> str | None:
-    """Takes a free one of several GPUs for this process, and waits for one where all are held.
-
-    It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
-    lie in `folder`, or below the machine's folder for temporary files.
-
-    Returns:
-        The GPU; None where there are not several, or one is held already.
-
-    Raises:
-        InputError: more processes were started together than there are GPUs; they would wait for
-            each other for ever; or the folder of the locks is another user's.
-    """
-    names = visible_gpus()
-    if _held or len(names) < 2:
-        return None
-    together = int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-    if together > len(names):
-        raise InputError(
-            f"{together} processes were started here (LOCAL_WORLD_SIZE) for {len(names)} visible "
-            f"GPUs: start torchrun with --nproc-per-node {len(names)}, or with --device cpu"
-        )
-    folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
-    _make_lock_folder(folder)
-    told = False
-    # Another process may be told of the same by the driver.
-    uuids = _gpu_uuids() if any(name.isdigit() for name in names) else {}
-    while True:
-        for name in names:
-            path = folder / f"{uuids.get(name, name).replace('/', '-')}.lock"
-            if file := locks.try_lock(path):
-                _held.append(file)
-                os.environ[VISIBLE] = name
-                return name
-        if not told:
-            log.info("all %d GPUs are taken by other runs; waiting for one", len(names))
-            told = True
-        time.sleep(WAIT_SECONDS)
-
-
-def _make_lock_folder(folder: Path) -> None:
-    """Makes the folder of the locks, in which nobody else may put a file or a link."""
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    result = folder.lstat()
-    ours = stat.S_ISDIR(result.st_mode) and result.st_uid == os.getuid()
-    if not ours or result.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise InputError(
-            f"{folder}, where the locks of GPUs lie, is no folder that this user alone may write: "
-            "have its owner remove it, or set TMPDIR to a folder of your own"
-        )
-
-
-def pick_device(kind: str) -> torch.device:
-    """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
-
-    Raises:
-        InputError: the kind is unknown, or this machine has none of it.
-    """
-    if kind not in DEVICES:
-        raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(DEVICES)}")
-    if kind == "xla":
-        return _xla_device()
-    if kind in ("auto", "cuda"):
-        claim_gpu()
-    if kind == "auto":
-        kind = "cuda" if torch.cuda.is_available() else "cpu"
-    if kind == "cuda" and not torch.cuda.is_available():
-        raise InputError(
-            "device 'cuda' was asked for, but torch sees no GPU: "
-            "use device: cpu in the profile, or install torch's CUDA build (make setup TORCH=cuda)"
-        )
-    return torch.device(kind)
-
-
-def _xla_device() -> torch.device:
-    # Without a word of the user's, torch_xla takes the CPU where it finds no TPU, and says so in
-    # a warning.
-    wanted = os.environ.setdefault("PJRT_DEVICE", "TPU")
-    try:
-        library = xla_chips.import_xla()
-    except ImportError as error:
-        raise InputError(
-            f"device 'xla' was asked for, but torch_xla cannot be imported by {sys.executable} "
-            f"({error}): make its environment (make setup-tpu) and have the profile name its "
-            "interpreter (set-resources: pretrain: python: .venv-tpu/bin/python)"
-        ) from None
-    absent = (
-        f"device 'xla' was asked for, but this machine has no {wanted}, which PJRT_DEVICE names "
-        "(TPU where it names none): use another device, or set PJRT_DEVICE=CPU in the environment "
-        "to try XLA on the CPU"
-    )
-    if wanted == "TPU":
-        # The TPU's library would look for one in the network for minutes.
-        if not xla_chips.import_xla("._internal.tpu").num_available_chips():
-            raise InputError(absent)
-        xla_chips.refuse_slice_of_hosts()
-    try:
-        xla_chips.use_all_chips()
-        device: torch.device = library.device()
-    except RuntimeError as error:
-        raise InputError(f"{absent} ({str(error).strip().splitlines()[0]})") from None
-    # Else a TPU multiplies float32 as if it were bfloat16. Of setting this twice it warns.
-    backends = xla_chips.import_xla(".backends")
-    logging.getLogger(backends.__name__).setLevel(logging.ERROR)
-    backends.set_mat_mul_precision("highest")
-    return device
+from pipeline.runtime import xla_chips
 
 
 def describe_device(device: torch.device) -> str:
@@ -190,8 +36,8 @@ def synchronize(device: torch.device) -> None:
         xla_chips.import_xla(".core.xla_model").wait_device_ops()
 
 
-def compiles(device: torch.device) -> bool:
-    """Whether a device compiles whatever it runs: XLA does.
+def is_xla(device: torch.device) -> bool:
+    """Whether a device is XLA's, which compiles whatever it runs.
 
     There, calls record a program, which is compiled for the shapes of its tensors and the numbers
     in it, and run when it is started or when a number is read from it. So that no program is
@@ -202,13 +48,13 @@ def compiles(device: torch.device) -> bool:
 
 def mark_step(device: torch.device) -> None:
     """Has a device that compiles run what was recorded for it; others have begun already."""
-    if compiles(device):
+    if is_xla(device):
         xla_chips.import_xla().sync()
 
 
 def without_gradients(device: torch.device) -> AbstractContextManager[object]:
     """A block whose tensors never get gradients; torch_xla lacks torch's quickest way."""
-    return torch.inference_mode() if not compiles(device) else torch.no_grad()
+    return torch.inference_mode() if not is_xla(device) else torch.no_grad()
 
 
 def fetch_to_host(tensor: Tensor) -> Tensor:
@@ -224,7 +70,7 @@ def number_on_device(value: float, device: torch.device) -> float | Tensor:
 
     There it is a datum, where a plain number would be part of the program.
     """
-    if not compiles(device):
+    if not is_xla(device):
         return value
     # A tensor without dimensions would be taken for a plain number if it is 0 or 1, and for one and
     # the same datum as another of its value.
@@ -236,7 +82,7 @@ def activation_checkpoint(function: Callable[..., Tensor], *inputs: Any) -> Tens
 
     The first of its inputs is a tensor on the device.
     """
-    if compiles(inputs[0].device):
+    if is_xla(inputs[0].device):
         # XLA would find that it makes the same twice, and keep it, but for barriers.
         own = xla_chips.import_xla(".utils.checkpoint").checkpoint
         return cast("Tensor", own(function, *inputs, preserve_rng_state=False))
@@ -250,7 +96,7 @@ def batch_device(device: torch.device) -> torch.device:
 
     To cut rows out of a batch at places that change would make programs that change.
     """
-    return torch.device("cpu") if compiles(device) else device
+    return torch.device("cpu") if is_xla(device) else device
 
 
 def move_to_device(tensor: Tensor, device: torch.device) -> Tensor:

@@ -70,12 +70,9 @@ EXTRAS = {
 
 
 def import_attribute(reference: str, asked_in: str, asked_for: object) -> Any:
-    """Imports a module and returns one attribute of it.
+    """The attribute of a module, by `module:attribute`; the module is imported.
 
-    Args:
-        reference: `module:attribute`.
-        asked_in: The setting or command that asked for it, for messages.
-        asked_for: What it was asked for as, for messages.
+    `asked_in` and `asked_for` are, for messages, the setting or command that asks, and its value.
 
     Raises:
         InputError: a package that it needs is not installed.

@@ -9,16 +9,6 @@ from pike_mixing.errors import InputError
 HEAD = 512
 """Bytes that tell a file's kind: a tar archive is known by its 257th and those behind it."""
 
-_STAND_INS = {
-    b"version https://git-lfs.github.com/": (
-        "a pointer of Git LFS, not the file itself",
-        "run `git lfs pull` in the clone that it lies in",
-    ),
-    b"/annex/objects/": (
-        "a pointer of git-annex, not the file itself",
-        "run `git annex get {path}`",
-    ),
-}
 _PAGE = re.compile(rb"\s*<(!doctype|html|head|\?xml|error)", re.IGNORECASE)
 _RENAMED = {
     b"\x1f\x8b": ("gzip", ".gz"),
@@ -27,7 +17,15 @@ _RENAMED = {
     b"ARROW1": ("Arrow", ".arrow"),
 }
 """Formats that are read under another suffix."""
-_CONVERTED = {
+_UNREADABLE = {
+    b"version https://git-lfs.github.com/": (
+        "a pointer of Git LFS, not the file itself",
+        "run `git lfs pull` in the clone that it lies in",
+    ),
+    b"/annex/objects/": (
+        "a pointer of git-annex, not the file itself",
+        "run `git annex get {path}`",
+    ),
     b"BZh": ("bzip2", "unpack it: `bzip2 -dc < {path} > NEW`"),
     b"\xfd7zXZ\0": ("xz", "unpack it: `xz -dc < {path} > NEW`"),
     b"\x04\x22\x4d\x18": ("lz4", "unpack it: `lz4 -dc < {path} > NEW`"),
@@ -42,33 +40,23 @@ _CONVERTED = {
     b"ORC": ("ORC", "convert it to Parquet"),
     b"Obj\x01": ("Avro", "convert it to Parquet"),
 }
-"""Formats that are not read."""
-
-
-def pointer_and_remedy(head: bytes) -> tuple[str, str] | None:
-    """What stands in a file's place, a pointer of Git LFS or of git-annex, and what to do."""
-    return next((told for begin, told in _STAND_INS.items() if head.startswith(begin)), None)
+"""What is not read, and what to do with it."""
 
 
 def wrong_kind_and_remedy(
     head: bytes, *, name: str, is_packed: bool = False
 ) -> tuple[str, str] | None:
-    """What bytes are that are not what a file's name says, and what to do; None for all else.
+    """What a file is whose first `HEAD` bytes are not of what its name says, and what to do.
 
-    Args:
-        head: The first `HEAD` bytes of the file, or of what is packed in it.
-        name: The file's name.
-        is_packed: Whether they are packed in it.
+    None of all else. `is_packed`: the bytes are of what the file packs.
     """
-    if told := pointer_and_remedy(head):
-        return told
     for begin, (kind, suffix) in _RENAMED.items():
         if _has_magic(head, begin) and (is_packed or not name.lower().endswith(suffix)):
             remedy = (
                 "pack it once, not within another" if is_packed else f"end its name in {suffix}"
             )
             return kind, remedy
-    for begin, told in _CONVERTED.items():
+    for begin, told in _UNREADABLE.items():
         if _has_magic(head, begin):
             return told
     if head[257:262] == b"ustar":
@@ -87,11 +75,7 @@ def _has_magic(head: bytes, magic: bytes) -> bool:
 
 
 def refuse_wrong_file_kind(path: Path, place: str | None = None) -> None:
-    """Refuses a file whose first bytes are not of what its name says.
-
-    Args:
-        path: The file.
-        place: What messages call it; absent: its path.
+    """Refuses a file whose first bytes are not of what its name says; messages call it `place`.
 
     Raises:
         InputError: it is a pointer of Git LFS or git-annex, a page of HTML, or of another format.

@@ -136,13 +136,12 @@ def start_server(
 ) -> subprocess.Popen[bytes]:
     """Starts a server, which ends with this process; it answers when it has imported the modules.
 
+    At the end of its standard input it ends when its jobs have ended.
+
     Args:
         name: Its own on this machine, but for servers of other commands.
         modules: What is imported, by command.
         prefix: Shell commands that stand before each job's.
-
-    Returns:
-        The server; at the end of its standard input it ends when its jobs have ended.
     """
     own = [f"{command}={module}" for command, module in modules.items()]
     server = subprocess.Popen(

@@ -42,14 +42,9 @@ T = TypeVar("T")
 def download_hub_file(
     repository: str, file: str, revision: str, *, kind: Literal["model", "dataset"], remedy: str
 ) -> Path:
-    """A file of a commit, in the Hub's own cache; from there when it is there already.
+    """A file of a repository's commit, in the Hub's own cache; from there when it is there already.
 
-    Args:
-        repository: Its id, such as "google/mt5-base".
-        file: Path in it.
-        revision: The commit.
-        kind: What the repository holds.
-        remedy: What a user can do without the Hub, for the message.
+    `remedy` is what a user can do without the Hub.
 
     Raises:
         InputError: it cannot be had, or the cache's disk is full or not writable.
@@ -65,13 +60,7 @@ def download_hub_file(
 
 
 def unreachable_error(what: str, error: Exception, remedy: str) -> InputError:
-    """The error for something that cannot be fetched.
-
-    Args:
-        what: Its name, for the message.
-        error: What the Hub's client raised.
-        remedy: What a user can do without the Hub.
-    """
+    """The error for something that cannot be fetched, from what the Hub's client raised."""
     reason = _underlying_error(error)
     first = str(reason).strip().partition("\n")[0]
     return InputError(

@@ -29,10 +29,10 @@ def is_worker_process() -> bool:
 
 
 def refuse_several_nodes(nodes: int, device: str) -> None:
-    """Makes sure that a kind of device can train on so many nodes.
+    """Refuses more nodes than one where the kind of device is XLA's: a run takes one host's chips.
 
     Raises:
-        InputError: it is XLA's, of which a run takes the chips of one host.
+        InputError: several were asked for.
     """
     if nodes > 1 and device == "xla":
         raise InputError(
@@ -44,19 +44,12 @@ def refuse_several_nodes(nodes: int, device: str) -> None:
 def exec_torchrun(
     processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
 ) -> NoReturn:
-    """Becomes torchrun, which starts so many processes with the same arguments.
+    """Becomes torchrun, which starts so many processes of `python -m pipeline` with the arguments.
 
-    It hands SIGTERM and SIGINT on to them, and ends as they do. The signal that asks for a
-    checkpoint would end it: it ignores that, which batch systems send to all processes.
-
-    On several nodes it first becomes srun, which calls the same command on each of them.
-
-    Args:
-        processes: How many, on all nodes.
-        arguments: Those of `python -m pipeline`.
-        save_on: Signal that asks for a checkpoint: USR1 or USR2.
-        threads: CPU threads of each process.
-        nodes: Nodes of this Slurm job.
+    It hands SIGTERM and SIGINT on to them, and ends as they do. The signal `save_on` (USR1 or USR2)
+    that asks for a checkpoint would end it: it ignores that, which batch systems send to all
+    processes. On several nodes of a Slurm job, which share the processes, it first becomes srun,
+    which calls the same command on each of them. `threads` are CPU threads of each process.
 
     Raises:
         InputError: the nodes cannot share the processes evenly, or are not there.

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings
-from pipeline.runtime import atomic_files, validate_settings
+from pipeline.runtime import atomic_files, settings_messages
 
 
 def _typed_dict(keys: Mapping[str, Any]) -> Any:
@@ -164,12 +164,7 @@ CHECKPOINT = _typed_dict(
 
 
 def read_manifest(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
-    """The manifest of a stage's work.
-
-    Args:
-        path: Its place.
-        stage: The stage that wrote it.
-        remedy: What to do when it is not whole, for messages.
+    """The manifest of a stage's work; `remedy` is what to do when it is not whole.
 
     Raises:
         InputError: it is missing, is of another stage, or lacks something: all that it lacks.
@@ -213,17 +208,11 @@ OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 
 
 def content_digest(path: Path, reader: str) -> str | None:
-    """Digest of what a stage uses of a manifest: where it is the same, so is the stage's work.
+    """Digest of what the stage `reader` uses of a manifest: where it is the same, so is its work.
 
     These are the files that it lists, and such facts as the reader uses: neither licences and
-    revisions, which are recorded with them, nor code, times and places.
-
-    Args:
-        path: A manifest of a stage or of a checkpoint, or any other file.
-        reader: The stage that reads it.
-
-    Returns:
-        None of what is no manifest, or of one that the stage reads whole.
+    revisions, which are recorded with them, nor code, times and places. None of what is no
+    manifest of a stage or of a checkpoint, or of one that the stage reads whole.
     """
     if reader in SHOW_ALL or path.suffix != ".json":
         return None
@@ -286,28 +275,16 @@ def stage_of_manifest(manifest: Path) -> str | None:
 
 
 def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
-    """Stops at a file's content that is not of a type.
-
-    Args:
-        content: The content.
-        kind: The type.
-        path: The file, for messages.
-        remedy: What to do, for messages.
+    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do.
 
     Raises:
         InputError: every key that is missing or of another type, and what to do.
     """
     try:
-        validate_settings.validate(kind, content, "", together=False, extra="ignore")
+        settings_messages.validate(kind, content, "", allow_contradictions=True, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
-
-
-def warm_up_manifests() -> None:
-    """Does once what reading a manifest of each kind begins with."""
-    for kind in (*STAGES.values(), CHECKPOINT):
-        validate_settings.warm_up_validation(kind, extra="ignore")
 
 
 def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
@@ -323,7 +300,7 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, validate_settings.validate(settings.Run, result["settings"], f"{path}: settings")
+    return result, settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:

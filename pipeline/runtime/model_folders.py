@@ -47,12 +47,10 @@ def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
 def training_problems(
     recipe: Mapping[str, Any], most_tokens: int | None, *, compiles: bool
 ) -> list[str]:
-    """What only the pipeline's own decoder can do, of what a run of such a model asks for.
+    """What only the pipeline's own decoder can do, of what a training recipe of such a model asks.
 
-    Args:
-        recipe: The training recipe.
-        most_tokens: Tokens that the model reads at most, where it says so.
-        compiles: Whether its device compiles what it runs, as a TPU does.
+    `most_tokens` are those that the model reads at most, where it says so; `compiles`: its device
+    compiles what it runs, as a TPU does.
     """
     names = ("compile", "activation_checkpointing")
     result = [f"training.{name}: leave it out" for name in names if recipe.get(name)]

@@ -23,12 +23,9 @@ def count_of(number: int, noun: str) -> str:
 
 
 def render(format: str, facts: Any, make_text: Callable[[], str]) -> str:
-    """What a command found, in the format that was asked for; ends without a line break.
+    """What a command found, as `json`, `csv` or text for people; ends without a line break.
 
-    Args:
-        format: `json`, `csv`, or another name, which stands for the text.
-        facts: What was found, of plain values; for `csv` rows, which have the same names.
-        make_text: Makes the text for people.
+    `facts` are plain values, for `csv` rows, which have the same names; `make_text` makes the text.
     """
     if format == "json":
         return as_json(facts)
@@ -73,13 +70,7 @@ def align_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def align_columns(
     columns: Sequence[str], texts: Sequence[Sequence[str]], right: Sequence[bool]
 ) -> str:
-    """Texts in columns under their names.
-
-    Args:
-        columns: Their names.
-        texts: Each row's cells.
-        right: Whether a column is set to the right.
-    """
+    """Texts of rows in columns under their names; `right` says which columns are set right."""
     widths = [max(map(len, column)) for column in zip(columns, *texts, strict=True)]
 
     def line(cells: Sequence[str]) -> str:
@@ -97,20 +88,14 @@ def _cell_text(value: Any) -> str:
     """One line of at most `WIDEST` characters; floats with six significant digits."""
     if isinstance(value, float | Decimal):
         return f"{value:.6g}"
-    return shorten_cell("" if value is None else " ".join(str(value).split()))
-
-
-def shorten_cell(text: str) -> str:
+    text = "" if value is None else " ".join(str(value).split())
     return text if len(text) <= WIDEST else text[: WIDEST - 3] + "..."
 
 
 def colour_text(text: str, colour: str, stream: TextIO | None = None) -> str:
-    """The text in a colour on a terminal, unless NO_COLOR is set (no-color.org); else as it is.
+    """The text in one of `COLOURS` where `stream` (absent: standard output) is a terminal.
 
-    Args:
-        text: What is shown.
-        colour: One of `COLOURS`.
-        stream: Where it is shown; absent: standard output.
+    Else, and where NO_COLOR is set (no-color.org), it is as it was.
     """
     stream = stream or sys.stdout
     coloured = stream.isatty() and not os.environ.get("NO_COLOR")

@@ -133,12 +133,8 @@ def handle_signals(
 ) -> Iterator[SignalState]:
     """Takes note of signals inside the block; outside of it they do what they did before.
 
-    In a thread that is not the main one nothing is noted: signals are the main thread's.
-
-    Args:
-        save_on: Signal that asks for a checkpoint: USR1 or USR2.
-        highest: Makes one number of those of several processes.
-        alone: Whether nobody hands signals on.
+    `save_on` asks for a checkpoint: USR1 or USR2. `highest` and `alone` are as in `SignalState`. In
+    a thread that is not the main one nothing is noted: signals are the main thread's.
     """
     signals = SignalState(highest, alone=alone)
     if threading.current_thread() is not threading.main_thread():

@@ -3,7 +3,7 @@
 task             `Task`, `Row`, and row -> prompt in three formulations
 task_definitions each data set: record -> row; `TASK_PATTERNS`, and `find_task` for other languages
 fetch            data sets by pinned id and revision -> files with checksums: `pike fetch`
-benchmark        a fetched task made ready to be asked, with its demonstrations
+prepared_task    a fetched task made ready to be asked, with its demonstrations
 evaluation_settings   what is asked of a run's checkpoints, tasks among it
 """
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pike_mixing.limits import Limits, PositiveInt
-from pipeline.tasks.benchmark import TaskSpec
+from pipeline.tasks.prepared_task import TaskSpec
 
 
 @dataclass(frozen=True)

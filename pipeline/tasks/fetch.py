@@ -7,18 +7,19 @@
 A file of a known SHA-256 is compared with it. Nothing of a data set is in this repository.
 """
 
+import contextlib
 import json
 import logging
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, environment, made_from, ownership, record_files
-from pipeline.tasks import benchmark, task_definitions
-from pipeline.tasks.benchmark import DEMONSTRATIONS
-from pipeline.tasks.task import CURATED_SPLIT, Record, Row, Task
+from pipeline.tasks import task_definitions
+from pipeline.tasks.prepared_task import DEMONSTRATIONS
+from pipeline.tasks.task import CURATED_SPLIT, Record, Task
 
 log = logging.getLogger("pike")
 
@@ -88,14 +89,13 @@ def _fetch_task(
     sources, unusable = {}, {}
     for split in given_files or task.files:
         path = given_files.get(split) or _download_split(task, split, revision)
-        sha256 = _check_sha256(path, task.files[split].sha256 if pinned else None, task)
+        sha256 = _verified_sha256(path, task.files[split].sha256 if pinned else None, task)
         sources[split] = {
             "path": path.name if given_files else task.files[split].path,
             "sha256": sha256,
         }
-        kept[split] = [
-            *record_files.read_records(path, "give the data set's own .parquet or .jsonl file")
-        ]
+        remedy = "give the data set's own .parquet or .jsonl file"
+        kept[split] = list(record_files.read_records(path, remedy))
         if split != CURATED_SPLIT:
             unusable.update(_unusable_rows(task, split, kept[split]))
     if task.curated:
@@ -126,7 +126,7 @@ def _download_split(task: Task, split: str, revision: str) -> Path:
     )
 
 
-def _check_sha256(path: Path, expected: str | None, task: Task) -> str:
+def _verified_sha256(path: Path, expected: str | None, task: Task) -> str:
     if not path.is_file():
         raise InputError(f"--from: {path} does not exist (from {Path.cwd()})")
     result = atomic_files.sha256(path)
@@ -139,21 +139,17 @@ def _check_sha256(path: Path, expected: str | None, task: Task) -> str:
     return result
 
 
-def _rows_or_reasons(task: Task, split: str, records: Sequence[Record]) -> Iterator[Row | str]:
-    """The row of each record, or why it cannot be asked."""
-    for number, record in enumerate(records):
-        try:
-            yield task.row(record, f"{split}:{number}")
-        except InputError as error:
-            yield str(error)
-
-
 def _unusable_rows(task: Task, split: str, records: Sequence[Record]) -> dict[str, str]:
     """Rows that cannot be asked, and why; where they are many the schema is refused."""
-    rows = enumerate(_rows_or_reasons(task, split, records))
-    result = {f"{split}:{n}": reason for n, reason in rows if isinstance(reason, str)}
     if not records:
         raise InputError(f"{task.name}: the split {split} is empty: give another file")
+    result = {}
+    for number, record in enumerate(records):
+        place = f"{split}:{number}"
+        try:
+            task.row(record, place)
+        except InputError as error:
+            result[place] = str(error)
     if len(result) > UNUSABLE_SHARE * len(records):
         raise InputError(
             f"{task.name}: {len(result)} of {len(records)} rows of {split} cannot be asked; the "
@@ -163,10 +159,19 @@ def _unusable_rows(task: Task, split: str, records: Sequence[Record]) -> dict[st
 
 
 def _curated_records(task: Task, records: Sequence[Record]) -> list[Record]:
-    """The records of the curated demonstrations, in the list's order."""
-    rows = zip(_rows_or_reasons(task, CURATED_SPLIT, records), records, strict=True)
-    keyed = ((row.key, record) for row, record in rows if isinstance(row, Row))
-    return benchmark.curated_demonstrations(task, keyed)
+    """The records of the curated demonstrations, in the list's order; of one key the first."""
+    found: dict[str, Record] = {}
+    for number, record in enumerate(records):
+        # A row that cannot be asked is no demonstration.
+        with contextlib.suppress(InputError):
+            found.setdefault(task.row(record, f"{CURATED_SPLIT}:{number}").key, record)
+    if missing := [key for key in task.curated if key not in found]:
+        raise InputError(
+            f"{task.name}: {len(missing)} of {len(task.curated)} demonstrations are not in the "
+            f"{CURATED_SPLIT} split ({missing[0]!r} is the first): it is another version of the "
+            "data set; fetch the pinned one"
+        )
+    return [found[key] for key in task.curated]
 
 
 def _write_task(

@@ -118,13 +118,7 @@ class Prompt:
 
 
 def make_prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
-    """The question about a row.
-
-    Args:
-        row: The question.
-        style: How the task writes its prompts.
-        formulation: cf, mcf or hyb.
-    """
+    """What is asked about a row, in the task's style."""
     lines = [style.label + row.query]
     letters = string.ascii_uppercase[: len(row.options)]
     assert len(letters) == len(row.options), "more options than letters"
@@ -142,13 +136,7 @@ def make_prompt(row: Row, style: Style, formulation: Formulation) -> Prompt:
 
 
 def make_demonstration(row: Row, style: Style, formulation: Formulation) -> str:
-    """A question with its right answer.
-
-    Args:
-        row: The question.
-        style: How the task writes its prompts.
-        formulation: cf, mcf or hyb.
-    """
+    """A question with its right answer."""
     question = make_prompt(row, style, formulation)
     return question.context + question.candidates[row.gold]
 

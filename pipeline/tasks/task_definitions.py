@@ -57,9 +57,7 @@ class Fields:
         """An index of the right option, a number or the text of one (HellaSwag stores texts)."""
         result = self.value(name)
         if result in ("", -1, "-1"):
-            raise InputError(
-                f"{self.place}: {name!r} is hidden: this split has no labels, take another"
-            )
+            raise self.hidden_label_error(name)
         whole = str(result).strip().isdecimal() and not isinstance(result, bool)
         number = int(result) if whole else -1
         if not 0 <= number < options:
@@ -76,22 +74,20 @@ class Fields:
             raise self._wrong_kind_error(name, result, "a whole number")
         return result
 
+    def hidden_label_error(self, name: str) -> InputError:
+        """What is said of a split whose right answers are kept back."""
+        return InputError(
+            f"{self.place}: {name!r} is hidden: this split has no labels, take another"
+        )
+
     def _wrong_kind_error(self, name: str, value: object, kind: str) -> InputError:
         return InputError(f"{self.place}: {name!r} is {value!r:.80}, not {kind}: {_ADVICE}")
 
 
 def lettered_options_row(record: Record, place: str, cluster: str = "id") -> Row:
-    """A question of ARC or CommonsenseQA, its right option found through the record's own labels.
+    """A question of ARC or CommonsenseQA; `cluster` is the field that names the row's cluster.
 
     ARC labels options A to E in some questions and 1 to 5 in others: a key is no index.
-
-    Args:
-        record: A row of the data set.
-        place: Split and number of the row, for messages.
-        cluster: The field that names the row's cluster.
-
-    Raises:
-        InputError: a wrong schema, a hidden key or one that is none of the labels.
     """
     fields = Fields(record, place)
     choices = fields.value("choices")
@@ -104,7 +100,7 @@ def lettered_options_row(record: Record, place: str, cluster: str = "id") -> Row
         raise InputError(f"{place}: labels {', '.join(labels)} do not name {len(texts)} options")
     key = fields.text_or_blank("answerKey")
     if not key:
-        raise InputError(f"{place}: 'answerKey' is hidden: this split has no labels, take another")
+        raise fields.hidden_label_error("answerKey")
     if key not in labels:
         raise InputError(f"{place}: answer {key!r} is none of the labels {', '.join(labels)}")
     name = fields.text("id")

@@ -41,23 +41,23 @@ class ConvergenceConstants:
     variance_K: tuple[float, ...]
     """sigma_k^2."""
 
-    def pike_step(self) -> float:
+    def pike_step_size(self) -> float:
         """The theorem's largest step size: beta delta / (L sigma_max^2 / b + L gamma delta)."""
         noise = max(self.variance_K) / self.b
         return self.beta * self.delta / (self.L * (noise + self.gamma * self.delta))
 
-    def pike_bound(self) -> float:
+    def pike_iteration_bound(self) -> float:
         """T-bar = 2 L Delta_L (sigma_max^2 / b + gamma delta) / (delta^2 beta^2)."""
         noise = max(self.variance_K) / self.b
         above = 2 * self.L * self.gap * (noise + self.gamma * self.delta)
         return above / (self.delta * self.beta) ** 2
 
-    def uniform_step(self) -> float:
+    def uniform_step_size(self) -> float:
         """The step size at which the bound on uniform mixing is lowest."""
         K = len(self.variance_K)
         return self.delta / (self.L * (self.delta / K + sum(self.variance_K) / self.b))
 
-    def uniform_bound(self) -> float:
+    def uniform_iteration_bound(self) -> float:
         """`eq:UniformIterationComplexity`: 2 L Delta_L (delta + K sigma^2 / b) / delta^2."""
         noise = sum(self.variance_K) / self.b * len(self.variance_K)
         return 2 * self.L * self.gap * (self.delta + noise) / self.delta**2
@@ -70,12 +70,6 @@ def measure_constants(
 
     beta is 1 - 2 c (K - 1), with which the theorem holds for weights of 0 too; without conflict it
     is 1, as the paper's.
-
-    Args:
-        problem: The losses.
-        theta_D: The start.
-        delta: The target of the squared gradient.
-        b: Rows of a batch.
     """
     K = len(problem.variance_K)
     axes_KxD = problem.axes_KxRxD[:, 0]
@@ -92,7 +86,7 @@ def measure_constants(
     )
 
 
-def convergence_problems() -> list[tuple[Problem, Floats]]:
+def convergence_problems_and_starts() -> list[tuple[Problem, Floats]]:
     """Losses with their starts; all have their minimum at 0."""
     even_4, start_4 = vector(6.4, 6.4, 6.4, 6.4), vector(3, 3, 3, 3)
     return [
@@ -109,18 +103,27 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
     there first. reached: the first step at which the mean over paths is at most delta; null: not
     seen. bound: the paper's, where it is on this target and this step size; else null.
-
-    Args:
-        seeds: Paths of conceptual PiKE.
-        paths: Paths of uniform mixing.
-        generator: Where the noise is drawn from.
     """
     rows = []
-    for problem, start_D in convergence_problems():
+    for problem, start_D in convergence_problems_and_starts():
         known = measure_constants(problem, start_D, DELTA, ROWS)
         for method, eta, own, bound, count, longest in (
-            ("conceptual PiKE", known.pike_step(), "max", known.pike_bound(), seeds, 2),
-            ("uniform", known.uniform_step(), "sum", known.uniform_bound(), paths, 4),
+            (
+                "conceptual PiKE",
+                known.pike_step_size(),
+                "max",
+                known.pike_iteration_bound(),
+                seeds,
+                2,
+            ),
+            (
+                "uniform",
+                known.uniform_step_size(),
+                "sum",
+                known.uniform_iteration_bound(),
+                paths,
+                4,
+            ),
         ):
             tried = {
                 size: steps_until_targets(
@@ -158,22 +161,7 @@ def steps_until_targets(
     horizon: int,
     generator: np.random.Generator,
 ) -> dict[str, int | None]:
-    """Runs a method until both targets are reached, or for `horizon` steps.
-
-    Args:
-        problem: The losses.
-        start_D: Where all paths begin.
-        known: The constants of both bounds.
-        method: `conceptual PiKE` or `uniform`.
-        eta: Step size.
-        paths: N.
-        horizon: The most steps.
-        generator: Where the noise is drawn from.
-
-    Returns:
-        By target: the first step at which the mean over paths is at most delta; null where that
-        was not seen.
-    """
+    """By target, the first step at which the mean over paths is at most delta; None: not seen."""
     K = len(problem.variance_K)
     theta_NxD = np.tile(start_D, (paths, 1))
     reached: dict[str, int | None] = {"max": None, "sum": None}
@@ -191,7 +179,7 @@ def steps_until_targets(
         weights_NxK = np.full((paths, K), 1 / K)
         if method == "conceptual PiKE":
             weights_NxK = _pike_weights(problem, known, eta, theta_NxD)
-        theta_NxD = problem.sgd_step(theta_NxD, weights_NxK, eta, known.b, generator)
+        theta_NxD = problem.points_after_sgd_step(theta_NxD, weights_NxK, eta, known.b, generator)
     return reached
 
 

@@ -58,16 +58,7 @@ def is_bound_valid(conflict: float, weights_K: Floats) -> bool:
 def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
     """The right-hand side of `eq: theorem1` at a point, and the constants that it is made of.
 
-    Args:
-        problem: The losses.
-        theta_D: The point theta_t.
-        weights_K: The b_k / b.
-        eta: Step size.
-        b: Rows of the batch.
-
-    Returns:
-        L, L_sum, conflict, alignment, beta, gamma, applies, and the bounds on E[L] after the step:
-        printed, of_sum, plain. The first two are infinite where beta is not positive.
+    The bounds `printed` and `of_sum` are infinite where beta is not positive.
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c, aligned = len(weights_K), least_conflict(gradient_KxD), least_alignment(gradient_KxD)
@@ -100,14 +91,7 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
 
 
 def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Floats:
-    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`.
-
-    Args:
-        problem: The losses.
-        theta_D: The point.
-        eta: Step size.
-        b: Rows of the batch.
-    """
+    """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`."""
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c = len(gradient_KxD), least_conflict(gradient_KxD)
     constants = (problem.smoothness_of_sum(), eta, 1 - c * (K - 2))
@@ -136,7 +120,7 @@ def descent_problems() -> list[Problem]:
     ]
 
 
-def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
+def descent_rows(draws: int, generator: np.random.Generator) -> list[Row]:
     """The expected loss after a step, simulated and (of quadratics) exact, beside the bounds.
 
     Problems times points (one is 0) times mixtures times step sizes of 1/4 and 1 over the
@@ -150,11 +134,13 @@ def measurement_rows(draws: int, generator: np.random.Generator) -> list[Row]:
             eta = times / problem.smoothness_of_sum()
             for mixture, weights_K in _compared_weights(problem, theta_D, eta).items():
                 start_NxD = np.tile(theta_D, (draws, 1))
-                after_NxD = problem.sgd_step(start_NxD, weights_K, eta, ROWS, generator)
+                after_NxD = problem.points_after_sgd_step(
+                    start_NxD, weights_K, eta, ROWS, generator
+                )
                 after_N = problem.losses(after_NxD).sum(axis=1)
                 exact = None
                 if problem.shape == "quadratic":
-                    exact = problem.expected_loss(theta_D, weights_K, eta, ROWS)
+                    exact = problem.expected_loss_after_step(theta_D, weights_K, eta, ROWS)
                 rows.append(
                     {
                         "problem": problem.name,

@@ -101,14 +101,7 @@ class SimulatedPaths(NamedTuple):
 def simulate_paths(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
 ) -> SimulatedPaths:
-    """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point.
-
-    Args:
-        setting: What the example leaves open.
-        share: w_1, or None.
-        paths: N.
-        generator: Where the noise is drawn from.
-    """
+    """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point."""
     theta_Nx2 = np.tile(vector(*setting.start), (paths, 1))
     losses, shares = [], []
     for _ in range(setting.steps + 1):
@@ -128,13 +121,8 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
 
     `loss` is the expected one: of static mixtures by formula, of the adaptive one the mean over
     the simulated paths. low and high: 95% interval of the simulated mean.
-
-    Args:
-        setting: What the example leaves open.
-        paths: Paths behind each mean.
-        generator: Where the noise is drawn from.
     """
-    best = best_static(setting).share
+    best = best_static_mixture(setting).share
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
@@ -165,7 +153,7 @@ class BestStatic(NamedTuple):
     last_loss: float
 
 
-def best_static(setting: ExampleSetting) -> BestStatic:
+def best_static_mixture(setting: ExampleSetting) -> BestStatic:
     """The static share, of 0, 0.01 ... 1, with the lowest last expected loss."""
     share_N = np.linspace(0, 1, 101)
     last_N = static_losses(setting, share_N)[-1]
@@ -194,17 +182,12 @@ def comparison_rows(
 
     The best static share is chosen in hindsight, by the very loss that is compared. `ahead`: the
     adaptive loss lies below it by more than the 95% interval of the simulation; null: within it.
-
-    Args:
-        chosen: The settings.
-        paths: Paths behind each mean.
-        generator: Where the noise is drawn from.
     """
     rows = []
     for setting in chosen:
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
         mean_T, stderr_T, _ = simulate_paths(setting, None, paths, generator)
-        share, static = best_static(setting)
+        share, static = best_static_mixture(setting)
         half = two_sided_t_quantile(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)
         rows.append(

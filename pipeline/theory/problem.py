@@ -72,7 +72,7 @@ class Problem:
             squared_norm_K, squared_norm_K, self.variance_K, loss_K, np.ones_like(loss_K)
         )
 
-    def sgd_step(
+    def points_after_sgd_step(
         self,
         theta_NxD: Floats,
         weights_NxK: Floats,
@@ -83,28 +83,16 @@ class Problem:
         """Each point after one step of SGD on a batch of b rows (equation `eq: mix_framework`).
 
         The mean of the batch's noise is drawn at once: variance sum_k w_k sigma_k^2 / b in all.
-
-        Args:
-            theta_NxD: The points.
-            weights_NxK: The b_k / b at each point, or [K] for all.
-            eta: Step size.
-            b: Rows of the batch.
-            generator: Where the noise is drawn from.
         """
         gradient_NxD = (weights_NxK[..., None] * self.gradients(theta_NxD)).sum(axis=1)
         spread_N = np.sqrt(weights_NxK @ self.variance_K / b / theta_NxD.shape[1])
         noise_NxD = generator.standard_normal(theta_NxD.shape)
         return theta_NxD - eta * (gradient_NxD + spread_N[..., None] * noise_NxD)
 
-    def expected_loss(self, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> float:
-        """E[L] after that step, from the Taylor series of quadratic losses, which ends.
-
-        Args:
-            theta_D: The point.
-            weights_K: The b_k / b.
-            eta: Step size.
-            b: Rows of the batch.
-        """
+    def expected_loss_after_step(
+        self, theta_D: Floats, weights_K: Floats, eta: float, b: int
+    ) -> float:
+        """E[L] after that step, from the Taylor series of quadratic losses, which ends."""
         assert self.shape == "quadratic", "the series of log cosh does not end"
         step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]
         noise = eta**2 * float(weights_K @ self.variance_K) / b / len(theta_D)
@@ -120,11 +108,7 @@ def vector(*values: float) -> Floats:
 def axis_problem(name: str, variance_K: Floats, *, L: float = 1.0, D: int | None = None) -> Problem:
     """L_k = L theta_k^2 / 2: Example 1 for K domains, the instance of `thm:DescentLowerBound`.
 
-    Args:
-        name: Its name.
-        variance_K: The sigma_k^2.
-        L: Curvature of each loss.
-        D: Parameters; more than K leave some in no loss.
+    Of D parameters, more than K leave some in no loss.
     """
     axes_KxD = math.sqrt(L) * np.eye(len(variance_K), D)
     return Problem(name, axes_KxD[:, None], variance_K)
@@ -135,11 +119,6 @@ def leaning_problem(name: str, variance_K: Floats, cosine: float) -> Problem:
 
     Gradients are multiples of the a_k of either sign, so everywhere they are |cosine| / 2
     conflicted and |cosine| aligned.
-
-    Args:
-        name: Its name.
-        variance_K: The sigma_k^2.
-        cosine: Of any two axes, above -1 / (K - 1).
     """
     gram_KxK = (1 - cosine) * np.eye(len(variance_K)) + cosine
     axes_KxD = np.linalg.cholesky(gram_KxK).astype(np.float64)

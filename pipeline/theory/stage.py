@@ -61,6 +61,6 @@ def theory_records(sizes: TheorySizes) -> dict[str, list[Row]]:
         "example_settings": example.comparison_rows(
             example.paper_example_settings(), sizes.paths, stream(1)
         ),
-        "descent": descent.measurement_rows(sizes.draws, stream(3)),
+        "descent": descent.descent_rows(sizes.draws, stream(3)),
         "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, stream(5)),
     }

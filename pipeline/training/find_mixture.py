@@ -21,11 +21,11 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
-from pike_mixing.finders.interface import Finder, Proxy, Swarm
+from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.limits import Limits, Proportions
 from pike_mixing.settings import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.settings import GRID
 
 log = logging.getLogger("pike")
@@ -105,18 +105,13 @@ def find_mixture(settings: Path, out: Path) -> None:
         del proxy_settings["folder"]
     if taken.restore_if_unchanged(out, values):
         return
-    facts = (
-        _find_weights(finder, search, proxies) if finder else _choose_grid_settings(search, proxies)
-    )
+    if finder is None:
+        facts = _choose_grid_settings(search, proxies)
+    else:
+        result = finder.find(Swarm(search.domains, proxies))
+        weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
+        facts = {"weights_by_domain": weights, "diagnostics": result.diagnostics}
     taken.write_manifest(out, settings=values, files=[], facts=facts)
-
-
-def _find_weights(
-    finder: Finder, search: MixtureSearch, proxies: Sequence[Proxy]
-) -> dict[str, Any]:
-    result = finder.find(Swarm(search.domains, proxies))
-    weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
-    return {"weights_by_domain": weights, "diagnostics": result.diagnostics}
 
 
 def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
@@ -200,28 +195,28 @@ def _read_proxy(
             f"proxy {name} trained on {', '.join(record['domains'])}, but a mixture of "
             f"{', '.join(domains)} is wanted: use proxies of the same domains"
         )
-    if source.weights_by_domain is None:
-        weights_K = _constant_weights(name, folder, record, domains) if reads != "state" else None
-    else:
+    weights_K = None
+    if source.weights_by_domain is not None:
         weights_K = by_domain.shares_in_order(source.weights_by_domain, domains, name)
-    step = f"step{record['steps']}"
-    if reads != "state":
-        input_snapshot.take_digests([folder / "evaluations" / atomic_files.MANIFEST])
-        place = (name, folder / "evaluations", record["steps"], domains)
-        losses = _losses_of_evaluation(*place, "search_losses")
-        loss_K = np.array([math.nan if loss is None else loss for loss in losses])
-        token_loss = None
-        if reads == "predictions" and weights_K is not None and weights_K.max() == 1:
-            token_loss = [np.array(nll) for nll in _losses_of_evaluation(*place, "token_losses")]
-        return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss)
-    if record["domains"] != list(domains):
-        raise InputError(
-            f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
-            f"mixture in the order {', '.join(domains)}: give both the same order"
-        )
-    input_snapshot.take_digests([folder / "checkpoints" / step / atomic_files.MANIFEST])
-    state = _read_method_state(name, folder / "checkpoints" / step)
-    return Proxy(name, weights_K=weights_K, state=state)
+    if reads == "state":
+        if record["domains"] != list(domains):
+            raise InputError(
+                f"proxy {name} has the domains in the order {', '.join(record['domains'])}, the "
+                f"mixture in the order {', '.join(domains)}: give both the same order"
+            )
+        last = folder / "checkpoints" / f"step{record['steps']}"
+        input_snapshot.take_digests([last / atomic_files.MANIFEST])
+        return Proxy(name, weights_K=weights_K, state=_read_method_state(name, last))
+    if weights_K is None:
+        weights_K = _constant_weights(name, folder, record, domains)
+    input_snapshot.take_digests([folder / "evaluations" / atomic_files.MANIFEST])
+    place = (name, folder / "evaluations", record["steps"], domains)
+    losses = _losses_of_evaluation(*place, "search_losses")
+    loss_K = np.array([math.nan if loss is None else loss for loss in losses])
+    token_loss = None
+    if reads == "predictions" and weights_K is not None and weights_K.max() == 1:
+        token_loss = [np.array(nll) for nll in _losses_of_evaluation(*place, "token_losses")]
+    return Proxy(name, weights_K=weights_K, loss_K=loss_K, token_loss=token_loss)
 
 
 def _constant_weights(

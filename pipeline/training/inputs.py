@@ -41,7 +41,7 @@ class RunInputs:
     identity: dict[str, Any]
     """All that the run is a function of, of what lies here."""
 
-    def refuse_changed(self) -> None:
+    def refuse_changed_corpora(self) -> None:
         """Raises InputError where a corpus was changed since it was opened."""
         for corpus in (*self.corpora.values(), *self.held_out.values()):
             corpus.watched.refuse_changed()
@@ -59,18 +59,7 @@ class RunInputs:
 def read_inputs(
     work: settings.Run, method: Method, corpora: Path, reference: Path | None, mixture: Path | None
 ) -> RunInputs:
-    """Opens the inputs of a run.
-
-    Args:
-        work: The run's settings.
-        method: Its method.
-        corpora: Folder of the packed corpora of the run's tokenizer, one subfolder per domain.
-        reference: Folder of the finished run whose model is the reference, where one is needed.
-        mixture: Manifest of a found mixture or of a grid's choice, where one is needed.
-
-    Raises:
-        InputError: one is missing, damaged, or does not fit the run; or is there without need.
-    """
+    """Opens what a run reads; what is missing, damaged, of no use or does not fit is refused."""
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
@@ -103,14 +92,21 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
     _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
+    rows = {domain: corpus.rows(recipe.length) for domain, corpus in corpora.items()}
     problems = [
-        f"domain {d!r} has {c.rows(recipe.length)} rows of {recipe.length} tokens to train on, "
-        f"fewer than one batch of {recipe.rows} (scenarios.{work.scenario}): give its source more "
-        "text, or lower training's rows or length"
-        for d, c in corpora.items()
-        if c.rows(recipe.length) < recipe.rows
+        f"domain {domain!r} has {there} rows of {recipe.length} tokens to train on, fewer than one "
+        f"batch of {recipe.rows} (scenarios.{work.scenario}): give its source more text, or lower "
+        "training's rows or length"
+        for domain, there in rows.items()
+        if there < recipe.rows
     ]
-    problems += _text_shortage_problems(corpora, work)
+    needed, whole = recipe.rows * recipe.steps, sum(rows.values())
+    if recipe.max_epochs is not None and needed > recipe.max_epochs * whole:
+        problems.append(
+            f"the run trains on {needed:,} rows, but the domains have {whole:,}, which may be read "
+            f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
+            "fewer steps, or raise max_epochs"
+        )
     refuse(problems)
     return corpora
 
@@ -155,20 +151,6 @@ def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpu
     return corpora
 
 
-def _text_shortage_problems(corpora: dict[str, Corpus], work: settings.Run) -> list[str]:
-    """Whether even all text, read as often as is allowed, is less than the run trains on."""
-    recipe = work.training
-    there = sum(c.rows(recipe.length) for c in corpora.values())
-    needed = recipe.rows * recipe.steps
-    if recipe.max_epochs is None or needed <= recipe.max_epochs * there:
-        return []
-    return [
-        f"the run trains on {needed:,} rows, but the domains have {there:,}, which may be read "
-        f"{recipe.max_epochs:g} times (training's max_epochs): give them more text, train for "
-        "fewer steps, or raise max_epochs"
-    ]
-
-
 def _check_optional_inputs(
     work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
 ) -> None:
@@ -187,11 +169,7 @@ def _check_optional_inputs(
 
 
 def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
-    """The settings that a grid's best run gives to a run's method; none without a grid.
-
-    Raises:
-        InputError: no manifest, or one that gives other settings or values than the grid has.
-    """
+    """The settings that a grid's best run gives to a run's method; none without a grid."""
     if not work.tuned:
         return {}
     named = ", ".join(work.tuned)
@@ -233,17 +211,7 @@ def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]
 def refuse_untrainable(
     work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
 ) -> None:
-    """Makes sure that this recipe, these processes and this device can train the run.
-
-    Args:
-        work: The run.
-        method: Its method.
-        device: Where it would train.
-        shard: Whether each process or chip keeps a part of the model only.
-
-    Raises:
-        InputError: they cannot; all that is wrong, and what to do instead.
-    """
+    """Raises InputError with all that keeps these processes and this device from training."""
     recipe, n = work.training, parallel.world_size()
     problems = [
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
@@ -265,12 +233,12 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = 4 * copies * work.model.parameters(pieces), environment.available_memory()
+    needed, here = 4 * copies * work.model.parameter_count(pieces), environment.available_memory()
     if needed > here and not work.model.architecture:
         raise InputError(
-            f"model {work.model_name!r} has {work.model.parameters(pieces):,} parameters, which "
-            f"take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here (or "
-            "allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
+            f"model {work.model_name!r} has {work.model.parameter_count(pieces):,} parameters, "
+            f"which take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here "
+            "(or allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
             "larger machine"
         )
 

@@ -103,25 +103,14 @@ class RunRecords:
         domains: Sequence[str],
         *,
         writes: bool = True,
-        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Opens nothing yet.
-
-        Args:
-            folder: The run's folder.
-            domains: The run's domains.
-            writes: Whether this process writes them; of several that train together one does.
-            now: A clock, in seconds.
-        """
         self.path = folder / LOG
-        self._folder, self._domains, self._writes, self._now = folder, domains, writes, now
+        self._folder, self._domains, self._writes = folder, domains, writes
         self._lines: list[str] = []
-        self._written = now()
+        self._written = time.monotonic()
         self.clock = Clock()
         self.timed = self.clock.timed
         """Counts the block's wall seconds to a phase, but for those of phases within it."""
-        self.listeners: list[Callable[[str, Mapping[str, Value]], None]] = []
-        """Who is given the table and the columns of each row as it comes."""
 
     def add_row(self, table: str, **values: Value) -> None:
         """Adds a row by its columns' names, all of them; NaN is stored as null."""
@@ -129,30 +118,20 @@ class RunRecords:
         assert values.keys() == set(names), f"{table}: {sorted(values)}"
         row = {n: None if isinstance(v := values[n], float) and isnan(v) else v for n in names}
         self._add_line(table, row)
-        for listener in self.listeners:
-            listener(table, row)
 
-    def add_domains(self, table: str, step: int, **columns_K: Array) -> None:
+    def add_row_per_domain(self, table: str, step: int, **columns_K: Array) -> None:
         """Adds a row for each domain, from columns over the domains."""
         lists = {name: values_K.tolist() for name, values_K in columns_K.items()}
         for k, domain in enumerate(self._domains):
             self.add_row(table, step=step, domain=domain, **{n: v[k] for n, v in lists.items()})
 
     def write_if_due(self) -> None:
-        """Writes what waits, where the last write is a second ago.
-
-        Raises:
-            InputError: the disk is full or the folder cannot be written.
-        """
-        if self._now() - self._written >= SECONDS:
+        """Writes what waits, where the last write is a second ago."""
+        if time.monotonic() - self._written >= SECONDS:
             self._write_lines()
 
     def mark_checkpoint(self, step: int) -> None:
-        """Writes what waits, and that the checkpoint of so many updates follows.
-
-        Raises:
-            InputError: as of `write_if_due`.
-        """
+        """Writes what waits, and that the checkpoint of so many updates follows."""
         for row in self._timing_rows():
             self._add_line("timings", row)
         self.clock.seconds.clear()
@@ -179,9 +158,6 @@ class RunRecords:
         """Makes one file per table of the rows of so many updates; returns the files' paths.
 
         What was timed since the last mark counts, too: above all, that checkpoint.
-
-        Raises:
-            InputError: the log does not hold each step once, or is damaged.
         """
         tables = self._read_tables(step)
         last = pa.Table.from_pylist(self._timing_rows(), TABLES["timings"])
@@ -247,7 +223,7 @@ class RunRecords:
             self._lines.append(_json_line(table, row))
 
     def _write_lines(self) -> None:
-        self._written = self._now()
+        self._written = time.monotonic()
         if self._lines:
             with (
                 errors.explain_disk_errors(self.path),
@@ -261,13 +237,7 @@ class RunRecords:
 
 
 def read_log_rows(folder: Path, tables: Collection[str], last_bytes: int | None = None) -> Rows:
-    """A run's rows as they were written while it went on, by table.
-
-    Args:
-        folder: The run's folder.
-        tables: Names of `TABLES`.
-        last_bytes: How many bytes of the log, the last ones; absent: all.
-    """
+    """A run's rows up to now, by table; with `last_bytes` those of the log's end alone."""
     result: Rows = {name: [] for name in tables}
     # What goes while one looks is left out.
     with contextlib.suppress(FileNotFoundError), (folder / LOG).open("rb") as file:

@@ -92,17 +92,6 @@ class RunFolder:
         model: Transformer,
         optimizer: torch.optim.Optimizer,
     ) -> None:
-        """Opens the folder.
-
-        Args:
-            lease: The lease.
-            work: The run's settings.
-            identity: All that the run is a function of: `run`, content of `run.json`; `corpora`,
-                their fingerprints; and more.
-            modules: Modules whose code makes it.
-            model: What is trained.
-            optimizer: Its optimizer.
-        """
         self.lease, self.work, self.identity, self._modules = lease, work, identity, modules
         self.model, self.optimizer = model, optimizer
         self.folder = lease.folder
@@ -113,21 +102,17 @@ class RunFolder:
         self.records = RunRecords(self.folder, work.domains, writes=writes)
         self.writer = BackgroundWriter()
 
-    def begin(
-        self, device: torch.device, make_state: Callable[[], checkpoint.TrainState]
+    def begin_or_resume(
+        self, device: torch.device, initial: checkpoint.TrainState
     ) -> checkpoint.TrainState:
-        """Where the run stands: at its last checkpoint, or at what `make_state` makes.
+        """Where the run stands: at its last checkpoint, or at its beginning.
 
         A run goes on only if it was stopped, or has lost a checkpoint, and is made from the same:
         one that is finished and whole, or forced, or whose `starts.json` is gone, begins anew.
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
-
-        Raises:
-            InputError: the disk is full, or records are missing.
         """
-        state = make_state()
-        result = distributed.broadcast_from_main(self._find_resumable)
+        state, result = initial, distributed.broadcast_from_main(self._find_resumable_checkpoint)
         if result is not None:
             state = checkpoint.restore_checkpoint(
                 result, self.model, self.optimizer, device, self.identity
@@ -143,12 +128,14 @@ class RunFolder:
                 for path in self.folder.glob(leftover):
                     atomic_files.remove_path(path)
         if result is None:
-            self.save(state)
-        if distributed.is_main_process():
-            self._record_start(state.step)
+            self.save_checkpoint(state)
+        # One that was killed behind its last step has nothing left to train.
+        if distributed.is_main_process() and state.step < self.work.training.steps:
+            self.starts.append(state.step)
+            atomic_files.write_json(self.starts_file, self.starts)
         return state
 
-    def _find_resumable(self) -> Path | None:
+    def _find_resumable_checkpoint(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
         _refuse_foreign_folder(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
@@ -186,16 +173,6 @@ class RunFolder:
         made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
         self.records.delete_log()
 
-    def _record_start(self, step: int) -> None:
-        # One that was killed behind its last step has nothing left to train.
-        if step < self.work.training.steps:
-            self.starts.append(step)
-            atomic_files.write_json(self.starts_file, self.starts)
-
-    def _current_identity(self) -> dict[str, Any]:
-        """The identity, with what code of the user's own has been run up to now."""
-        return {**self.identity, **made_from.code_and_versions("pretrain", self._modules)}
-
     def is_checkpoint_due(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
         return step % self.work.training.resume_every == 0 or self._is_kept_step(step)
@@ -204,14 +181,10 @@ class RunFolder:
         recipe = self.work.training
         return step % recipe.checkpoint_every == 0 or step == recipe.steps
 
-    def save(self, state: checkpoint.TrainState) -> None:
+    def save_checkpoint(self, state: checkpoint.TrainState) -> None:
         """Begins to write the records and then the checkpoint of this moment.
 
         The run goes on meanwhile; it waits where the checkpoint before is not written yet.
-
-        Raises:
-            InputError: the disk was full for the one before, or another process has taken the
-                folder.
         """
         if distributed.is_main_process():
             self.lease.refuse_if_lost()
@@ -219,9 +192,9 @@ class RunFolder:
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
             self.records.mark_checkpoint(state.step)
-            taken = checkpoint.take_snapshot(
-                self.model, self.optimizer, state, self._current_identity()
-            )
+            # With what code of the user's own has been run up to now.
+            identity = self.identity | made_from.code_and_versions("pretrain", self._modules)
+            taken = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
             if distributed.is_main_process():
                 self.writer.start(functools.partial(self._write_checkpoint, state.step, taken))
 
@@ -229,9 +202,9 @@ class RunFolder:
         """Has both on the disk, in this order, and drops what they make superfluous."""
         self.records.flush_to_disk()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
-        self._delete_superfluous(step, self.work.training.resume_keep)
+        self._delete_superfluous_checkpoints(step, self.work.training.resume_keep)
 
-    def _delete_superfluous(self, step: int, newest: int) -> None:
+    def _delete_superfluous_checkpoints(self, step: int, newest: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
         result = atomic_files.step_entries(self.checkpoints)
         spared = [number for number in result if number <= step][-newest:]
@@ -245,21 +218,12 @@ class RunFolder:
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
-        """Waits for the last checkpoint, joins the records and writes the manifest.
-
-        Args:
-            taken: What the run is made from.
-            epochs: How many times each domain's text was read, by domain.
-            device: Where it was trained.
-
-        Raises:
-            InputError: records are missing, or a kept checkpoint is damaged.
-        """
+        """Waits for the last checkpoint, joins the records and writes the manifest."""
         work, recipe = self.work, self.work.training
         with self.records.timed("checkpoint"):
             self.writer.wait()
         self.lease.refuse_if_lost()
-        self._delete_superfluous(recipe.steps, newest=1)
+        self._delete_superfluous_checkpoints(recipe.steps, newest=1)
         kept = atomic_files.step_entries(self.checkpoints)
         sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
         tables = self.records.write_tables(recipe.steps)

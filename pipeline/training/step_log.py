@@ -58,13 +58,7 @@ class Meter:
 
 
 def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
-    """FLOPs of training on one token, by the weights that the model has.
-
-    Args:
-        model: The model.
-        shape: Its shape.
-        length: Tokens of a row.
-    """
+    """FLOPs of training on one token, by the weights that the model has."""
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
     return accelerators.flops_per_token_of_matrices(matrices, shape, length)
 
@@ -79,7 +73,7 @@ def known_peak_flops(device_name: str, precision: str) -> float | None:
     if not device_name.startswith("cuda") or words & {"pcie", "nvl", "mig"}:
         return None
     fitting = [row for name, row in ACCELERATORS.items() if name.partition("-")[0] in words]
-    return fitting[0].peak[precision] if fitting else None
+    return fitting[0].peak_flops[precision] if fitting else None
 
 
 MEANINGS = {
@@ -133,13 +127,7 @@ log = logging.getLogger("pike")
 
 
 def build_alarm_watch(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
-    """The alarms of a run.
-
-    Args:
-        method: Its method as it trains with it.
-        work: The run.
-        epoch_rows: Rows of each domain's corpus.
-    """
+    """The alarms of a run."""
     recipe = work.training
     limits = recipe.alarms
     movement = Movement(
@@ -205,11 +193,7 @@ class StepLog:
             )
 
     def write_pending_step(self) -> None:
-        """Adds the step that is unwritten, whose numbers have come from the device meanwhile.
-
-        Raises:
-            InputError: one of them is not finite.
-        """
+        """Adds the step that is unwritten, whose numbers have come from the device meanwhile."""
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
@@ -218,12 +202,7 @@ class StepLog:
                 self._add_step(one)
 
     def _add_step(self, unwritten: UnwrittenStep) -> None:
-        step, result, weights_K, seconds = (
-            unwritten.step,
-            unwritten.result,
-            unwritten.weights_K,
-            unwritten.seconds,
-        )
+        step, result, weights_K, positions_K, rate, seconds = unwritten
         records, count_K, chosen_K = self._records, result.signals.count_K, result.coefficient_K
         assert count_K is not None
         loss = float(np.nansum(result.losses * count_K / self._work.training.rows))
@@ -234,19 +213,17 @@ class StepLog:
             step=step,
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
-            learning_rate=unwritten.rate,
+            learning_rate=rate,
             gradient_norm=result.norm,
             seconds=seconds,
             **self._meter.pace(seconds)._asdict(),
         )
-        records.add_domains("domain_losses", step, loss=result.losses)
-        records.add_domains("weights", step, weight=weights_K, count=count_K)
+        records.add_row_per_domain("domain_losses", step, loss=result.losses)
+        records.add_row_per_domain("weights", step, weight=weights_K, count=count_K)
         if chosen_K is not None:
-            records.add_domains("coefficients", step, coefficient=chosen_K)
-        self._report_alarms(
-            self._watch.after_step(
-                self.alarms, step, weights_K, count_K, unwritten.positions_K, chosen_K
-            )
+            records.add_row_per_domain("coefficients", step, coefficient=chosen_K)
+        self._record_alarms(
+            self._watch.after_step(self.alarms, step, weights_K, count_K, positions_K, chosen_K)
         )
         if result.signals.statistics is not None:
             # Their time is the pass's own.
@@ -254,24 +231,18 @@ class StepLog:
         records.write_if_due()
 
     def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
-        """Adds gradient statistics and the seconds that they took; NaN for those of the batch.
-
-        Args:
-            step: The step.
-            measured: Statistics of the domains' gradients.
-            seconds: What measuring took; NaN for statistics of the batch.
-        """
+        """Adds gradient statistics and the seconds that they took; NaN for those of the batch."""
         columns = {name.removesuffix("_K"): value_K for name, value_K in vars(measured).items()}
         columns["rows"] = measured.rows_K.astype(np.int64)
         columns["seconds"] = np.full(len(measured.rows_K), seconds)
-        self._records.add_domains("gradient_statistics", step, **columns)
-        self._report_alarms(self._watch.after_statistics(self.alarms, step, measured))
+        self._records.add_row_per_domain("gradient_statistics", step, **columns)
+        self._record_alarms(self._watch.after_statistics(self.alarms, step, measured))
 
-    def check_validation_losses(self, step: int, loss_K: Floats) -> None:
+    def record_validation_alarms(self, step: int, loss_K: Floats) -> None:
         """Warns of domains whose held-out loss has risen."""
-        self._report_alarms(self._watch.after_validation(self.alarms, step, loss_K))
+        self._record_alarms(self._watch.after_validation(self.alarms, step, loss_K))
 
-    def _report_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> None:
+    def _record_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> None:
         """Keeps what the alarms remember, and tells and records what they raise."""
         self.alarms, raised = state_and_alarms
         for alarm in raised:

@@ -36,12 +36,13 @@ from pipeline.runtime import (
     distributed,
     locks,
     made_from,
+    pick_device,
     signal_handler,
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.validate_settings import validate
-from pipeline.training import inputs, learning_rate, step_log
+from pipeline.runtime.settings_messages import validate
+from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
 
@@ -59,16 +60,6 @@ class MixedRows:
         micro_batch_rows: int,
         device: torch.device,
     ) -> None:
-        """Keeps where rows come from.
-
-        Args:
-            mixtures: By purpose.
-            passes: How passes are made.
-            rows: Rows b of a step.
-            seed: The run's.
-            micro_batch_rows: Rows of a pass.
-            device: Where the passes are made.
-        """
         self.domains = next(iter(mixtures.values())).domains
         self.batch_rows, self.seed = rows, seed
         self._mixtures, self._passes, self._micro_batch_rows = mixtures, passes, micro_batch_rows
@@ -145,7 +136,7 @@ def pretrain(
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = devices.pick_device(device)
+    place = pick_device.pick_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join_processes(place)
@@ -262,14 +253,22 @@ class _Training:
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
-        state, recipe = self.folder.begin(self.device, self._initial_state), self.work.training
+        work, recipe, K = self.work, self.work.training, len(self.work.domains)
+        initial = checkpoint.TrainState(
+            step=0,
+            method=self.method.init(work.domains, work.seed),
+            positions_K=np.zeros(K, dtype=np.int64),
+            statistics_positions_K=np.zeros(K, dtype=np.int64),
+            alarms=self.log.alarms,
+        )
+        state = self.folder.begin_or_resume(self.device, initial)
         if self.shard and self.chips > 1:
             xla_chips.divide_over_chips(self.model, self.optimizer)
         self.log.alarms = state.alarms
         self.engine.resume(
             state.step, state.method, state.positions_K, state.statistics_positions_K
         )
-        label = f"{self.work.scenario}/{self.work.method_name}/seed{self.work.seed}"
+        label = f"{work.scenario}/{work.method_name}/seed{work.seed}"
         tokens = recipe.rows * recipe.length
         with Progress(
             label,
@@ -288,10 +287,10 @@ class _Training:
                 if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
                     state.step
                 ):
-                    self.given.refuse_changed()
+                    self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
                     state.alarms = self.log.alarms
-                    self.folder.save(state)
+                    self.folder.save_checkpoint(state)
                 if state.step < recipe.steps:
                     self.signals.raise_if_stopped()
         epochs = self.train_rows.epochs_by_domain(state.positions_K)
@@ -299,23 +298,13 @@ class _Training:
         if distributed.is_main_process():
             self.folder.finish(self.given.taken, epochs, self.device)
 
-    def _initial_state(self) -> checkpoint.TrainState:
-        K = len(self.work.domains)
-        return checkpoint.TrainState(
-            step=0,
-            method=self.method.init(self.work.domains, self.work.seed),
-            positions_K=np.zeros(K, dtype=np.int64),
-            statistics_positions_K=np.zeros(K, dtype=np.int64),
-            alarms=self.log.alarms,
-        )
-
     def _validate_if_due(self, step: int) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
         recipe, every = self.work.training, self.work.training.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_pending_step()
             with self.records.timed("validation"):
-                self.log.check_validation_losses(
+                self.log.record_validation_alarms(
                     step, self.engine.domain_losses("validation", recipe.rows)
                 )
 
@@ -333,8 +322,8 @@ class _Training:
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
-            learning_rate.set_learning_rate(self.optimizer, rate)
+            rate = adamw.learning_rate_at_step(state.step, self.work.training)
+            adamw.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):
@@ -345,6 +334,7 @@ class _Training:
         state.statistics_positions_K = engine.fresh_positions_K
         self.log.write_pending_step()
         seconds = time.perf_counter() - began
-        unwritten = (state.step, result, weights_K, engine.positions_K, rate, seconds)
-        self.log.unwritten = UnwrittenStep(*unwritten)
+        self.log.unwritten = UnwrittenStep(
+            state.step, result, weights_K, engine.positions_K, rate, seconds
+        )
         state.step += 1

@@ -9,7 +9,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.runtime import atomic_files, locks, output_formats
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 from pipeline.training import metric_log
 
 Rows = list[dict[str, Any]]
@@ -50,11 +50,7 @@ def read_progress(folder: Path) -> Rows:
 
 
 def run_folders(given: Path) -> list[Path]:
-    """The folders of runs at or below a place, in the order of their names.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The folders of runs at or below a place, in the order of their names."""
     result = sorted(path.parent for path in given.glob("**/run.json"))
     if not result:
         raise InputError(f"{given} holds no run (no run.json): give a run's folder or `results`")

@@ -155,5 +155,7 @@ def test_a_plan_counts_pieces_without_the_package(tmp_path, config, monkeypatch)
     values = config()
     values["results"] = str(tmp_path)
     values["tokenizers"]["installed"] = given(tmp_path)
-    jobs = JobEstimates(planner.plan(values, "mine.yaml"), accelerators.find_accelerator("cpu"), 1)
+    jobs = JobEstimates(
+        planner.plan(values, "mine.yaml"), accelerators.accelerator_of_name("cpu"), 1
+    )
     assert jobs.vocabulary_size("installed") == 6

@@ -62,6 +62,8 @@ class Known(nn.Module):
     B x L x V. The embedding is the identity.
     """
 
+    takes_layouts = True
+
     def __init__(self, vocabulary, logits):
         super().__init__()
         self.vocabulary, self.logits = vocabulary, logits
@@ -79,7 +81,7 @@ class Known(nn.Module):
         seen_BxLxV = (sight.seen_BxLxS.to(text_BxSxV) @ text_BxSxV).clamp(max=1)
         return self.logits(token_BxLxV, seen_BxLxV)
 
-    def prefill_cache(self, tokens_P):
+    def prefix_keys_values(self, tokens_P):
         return self.one_hot(tokens_P[None])
 
     def one_hot(self, tokens):

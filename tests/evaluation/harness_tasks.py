@@ -12,8 +12,8 @@ import datasets
 from lm_eval.tasks.hellaswag.utils import preprocess
 
 from pipeline.runtime import atomic_files
-from pipeline.tasks import benchmark as fetched
-from pipeline.tasks.benchmark import Benchmark
+from pipeline.tasks import prepared_task as fetched
+from pipeline.tasks.prepared_task import PreparedTask
 
 NATIVE = {"sum": "acc", "per_character": "acc_norm", "per_byte": "acc_bytes"}
 """Our normalisations that the harness has itself, under its names."""
@@ -33,7 +33,7 @@ TEMPLATES: dict[str, dict[str, str]] = {
 }
 
 
-def definitions(one: Benchmark, tasks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+def definitions(one: PreparedTask, tasks: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """A benchmark as a task of the harness, and its candidates alone; from a folder of tasks."""
     asked, task = one.spec, one.task
     plain = asked.formulation == "cf"
@@ -71,7 +71,7 @@ def definitions(one: Benchmark, tasks: Path) -> tuple[dict[str, Any], dict[str, 
     return config, {**config, **alone, "metric_list": config["metric_list"][:1]}
 
 
-def _records(one: Benchmark, folder: Path) -> tuple[list[Any], list[Any]]:
+def _records(one: PreparedTask, folder: Path) -> tuple[list[Any], list[Any]]:
     """What was fetched, as it is stored: rows that are asked, and demonstrations."""
     manifest = atomic_files.read_json(folder / atomic_files.MANIFEST)
     found = fetched.read_task_records(folder, one.task.split, manifest)

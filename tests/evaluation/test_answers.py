@@ -12,10 +12,10 @@ from pipeline import settings
 from pipeline.evaluation import answers, held_out_choices
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.evaluation.held_out_choices import Choice
-from pipeline.evaluation.prompt_encoding import EncodedItem, encode_benchmark
-from pipeline.evaluation.questions import DownstreamQuestions
+from pipeline.evaluation.prompt_encoding import EncodedItem
+from pipeline.evaluation.questions import benchmark_questions
 from pipeline.model.transformer import initial_model
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 ALL = np.ones(64, bool)
 EOS = 1
@@ -37,9 +37,13 @@ def item(gold, texts, tokens, cluster="c", context=(1,)):
     )
 
 
+def question_set(items, metrics):
+    return QuestionSet("name", "t", 0, "cf", metrics, items, {})
+
+
 def graded(asked, sums, alone, metrics=DOWNSTREAM):
     told = ([np.array(v, float) for v in values] for values in (sums, alone))
-    return answers.grade_answers(QuestionSet("t", 0, "cf", metrics, asked), *told)
+    return answers.grade_answers(question_set(asked, metrics), *told)
 
 
 def accuracies(asked, sums, alone, metrics=DOWNSTREAM):
@@ -89,7 +93,7 @@ def test_the_error_is_clustered():
 def test_overlap_counts_tokens_shared_with_the_context():
     # Of (5, 5) both, of (6, 7) one occurs in (5, 6).
     one = item(0, "ab", [(5, 5), (6, 7)], context=(5, 6))
-    assert QuestionSet("t", 0, "pmi", CONTINUATION, [one]).context_overlap.tolist() == [2.0, 1.0]
+    assert question_set([one], CONTINUATION).context_overlap.tolist() == [2.0, 1.0]
     found = accuracies([one], [[-1, -9]], [[-1, -1]], CONTINUATION)
     assert found == {"pmi": 100, "raw": 100, "answer_only": 50, "overlap": 100}
 
@@ -101,7 +105,7 @@ def of_corpus(packed, documents, **choice):
     made = held_out_choices.build_items(
         *packed(documents), Choice(**{"candidate": 4, **choice}), ALL
     )
-    return QuestionSet("continuation-x", 0, "pmi", CONTINUATION, made.question_items(EOS))
+    return question_set(made.question_items(EOS), CONTINUATION)
 
 
 def noise(packed, count=300):
@@ -153,10 +157,7 @@ def questions(benchmarks, tokenizer, asked):
     """The questions of a task; `asked` says how."""
 
     def make(*way, **more):
-        benchmark = load_benchmark(benchmarks, asked(*way, **more))
-        return DownstreamQuestions(
-            benchmark, encode_benchmark(benchmark, tokenizer, 10**6)
-        ).question_set()
+        return benchmark_questions(prepare_task(benchmarks, asked(*way, **more)), tokenizer, 10**6)
 
     return make
 

@@ -8,11 +8,10 @@ from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
 from pipeline.evaluation import answers
 from pipeline.evaluation.evaluate import evaluate_run
-from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.evaluation.questions import DownstreamQuestions
+from pipeline.evaluation.questions import benchmark_questions
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 LENGTH = 400
 TASKS = [
@@ -65,9 +64,9 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     accuracies, choices = rows(out, "accuracies"), rows(out, "choices")
     model = checkpoint.load_model(finished / "checkpoints" / "step3")
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
-        benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
-        items = encode_benchmark(benchmark, tokenizer, LENGTH)
-        questions = DownstreamQuestions(benchmark, items).question_set()
+        benchmark = prepare_task(benchmarks, asked(task, shots, formulation))
+        questions = benchmark_questions(benchmark, tokenizer, LENGTH)
+        items = questions.items
         told = answers.ask_model(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]
         assert {(c["step"], c["shots"], c["formulation"]) for c in own} == {(3, shots, formulation)}

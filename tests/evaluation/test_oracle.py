@@ -20,11 +20,10 @@ from fetched import ask
 
 from pipeline import settings
 from pipeline.evaluation import answers
-from pipeline.evaluation.prompt_encoding import encode_benchmark
-from pipeline.evaluation.questions import DownstreamQuestions
+from pipeline.evaluation.questions import benchmark_questions
 from pipeline.model.transformer import initial_model
 from pipeline.tasks import task_definitions
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 
 pytest.importorskip("lm_eval")
 pytest.importorskip("transformers")
@@ -66,8 +65,7 @@ def picked(sums, alone, lengths):
 
 
 def by_us(model, one, tokenizer):
-    items = encode_benchmark(one, tokenizer, LENGTH)
-    asked = DownstreamQuestions(one, items).question_set()
+    asked = benchmark_questions(one, tokenizer, LENGTH)
     told = answers.ask_model(model, asked, batch_tokens=8192)
     lengths = [
         {
@@ -75,7 +73,7 @@ def by_us(model, one, tokenizer):
             "characters": item.characters,
             "bytes": item.bytes,
         }
-        for item in items
+        for item in asked.items
     ]
     accuracy = {metric: value for metric, (value, _) in told.accuracy.items()}
     return Told(accuracy, picked(told.sums, told.alone, lengths), told.sums)
@@ -137,7 +135,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     shape = settings.Model(2, 32, 4, 8)
     model = initial_model(shape, shape.padded_vocabulary(tokenizer.vocabulary), seed=0).eval()
     ways = [
-        load_benchmark(benchmarks, ask(task, shots, formulation))
+        prepare_task(benchmarks, ask(task, shots, formulation))
         for task in task_definitions.TASKS
         for shots in (0, 7)
         for formulation in ("cf", "mcf", "hyb")

@@ -7,7 +7,7 @@ from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.prompt_encoding import encode_benchmark
 from pipeline.tasks import task_definitions
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 from pipeline.tasks.task import join_prompt
 
 LONG = 10**6
@@ -25,7 +25,7 @@ def test_context_and_candidate_are_the_whole_text(
     """English, German and Hindi: the cut is a boundary of tokens, and nothing is lost at it."""
     tokenizer = tokenizers[name]
     for task in task_definitions.TASKS:
-        benchmark = load_benchmark(benchmarks, asked(task, shots, formulation))
+        benchmark = prepare_task(benchmarks, asked(task, shots, formulation))
         items = encode_benchmark(benchmark, tokenizer, LONG)
         texts = [
             join_prompt(benchmark.demonstration_texts, prompt.context) + candidate
@@ -38,7 +38,7 @@ def test_context_and_candidate_are_the_whole_text(
 
 
 def test_an_item_by_hand(benchmarks, tokenizer, asked):
-    item = encode_benchmark(load_benchmark(benchmarks, asked("arc_easy")), tokenizer, LONG)[6]
+    item = encode_benchmark(prepare_task(benchmarks, asked("arc_easy")), tokenizer, LONG)[6]
     assert (item.id, item.cluster, item.gold) == ("own_07", "own_07", 1)
     text = "Question: At 0 °C, what happens to water?\nAnswer:"
     assert tokenizer.decode(item.context_C[1:]) == text
@@ -49,7 +49,7 @@ def test_an_item_by_hand(benchmarks, tokenizer, asked):
 
 
 def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer, asked):
-    item = encode_benchmark(load_benchmark(benchmarks, asked("hellaswag_hi")), tokenizer, LONG)[0]
+    item = encode_benchmark(prepare_task(benchmarks, asked("hellaswag_hi")), tokenizer, LONG)[0]
     text = "उड़ जाता है।"
     assert item.characters[3] == len(text)
     assert item.bytes[3] == len(text.encode())
@@ -59,7 +59,7 @@ def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer
 def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     with_it, without = (
         encode_benchmark(
-            load_benchmark(benchmarks, asked("piqa", document_start=start)), tokenizer, LONG
+            prepare_task(benchmarks, asked("piqa", document_start=start)), tokenizer, LONG
         )[0]
         for start in (True, False)
     )
@@ -68,7 +68,7 @@ def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     assert with_it.candidates == without.candidates
     for start in (True, False):
         # Without a question HellaSwag begins at the document.
-        plain = load_benchmark(benchmarks, asked("hellaswag", document_start=start))
+        plain = prepare_task(benchmarks, asked("hellaswag", document_start=start))
         assert encode_benchmark(plain, tokenizer, LONG)[0].unconditional_C == (tokenizer.eos,)
 
 
@@ -80,7 +80,7 @@ def longest(item):
 def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
     benchmarks, tokenizer, asked
 ):
-    benchmark = load_benchmark(benchmarks, asked("csqa", 7, "mcf"))
+    benchmark = prepare_task(benchmarks, asked("csqa", 7, "mcf"))
     full = encode_benchmark(benchmark, tokenizer, LONG)
     # Room for the shortest with all seven, and not for the others.
     length = min(map(longest, full))
@@ -97,18 +97,18 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
 
 
 def test_a_question_is_never_cut(benchmarks, tokenizer, asked):
-    alone = encode_benchmark(load_benchmark(benchmarks, asked("csqa")), tokenizer, LONG)
+    alone = encode_benchmark(prepare_task(benchmarks, asked("csqa")), tokenizer, LONG)
     length = max(map(longest, alone))
-    found = encode_benchmark(load_benchmark(benchmarks, asked("csqa", 7)), tokenizer, length)
+    found = encode_benchmark(prepare_task(benchmarks, asked("csqa", 7)), tokenizer, length)
     assert min(item.shots for item in found) == 0
     longest_of_all = alone[[longest(item) for item in alone].index(length)]
     message = rf"1 prompts do not fit into the {length - 1} tokens.*item {longest_of_all.id}"
     with pytest.raises(InputError, match=message):
-        encode_benchmark(load_benchmark(benchmarks, asked("csqa", 7)), tokenizer, length - 1)
+        encode_benchmark(prepare_task(benchmarks, asked("csqa", 7)), tokenizer, length - 1)
 
 
 def test_overflow_may_be_refused(benchmarks, tokenizer, asked):
-    benchmark = load_benchmark(benchmarks, asked("csqa", 7, overflow="refuse"))
+    benchmark = prepare_task(benchmarks, asked("csqa", 7, overflow="refuse"))
     length = min(map(longest, encode_benchmark(benchmark, tokenizer, LONG)))
     with pytest.raises(InputError, match=r"11 prompts do not fit.*set overflow: drop"):
         encode_benchmark(benchmark, tokenizer, length)
@@ -130,12 +130,12 @@ def test_a_cut_inside_a_token_names_the_item(benchmarks, asked, tmp_path):
     )
     tokenizer = Tokenizer(tmp_path / "wide.model")
     with pytest.raises(InputError, match=r"item own_01: the context does not end between.*' B'"):
-        encode_benchmark(load_benchmark(benchmarks, asked("arc_easy", 0, "mcf")), tokenizer, LONG)
+        encode_benchmark(prepare_task(benchmarks, asked("arc_easy", 0, "mcf")), tokenizer, LONG)
 
 
 def test_a_candidate_of_no_tokens_names_the_item(benchmarks, tokenizers, asked):
     # A zero-width space is no blank to Python, and nothing to SentencePiece's normaliser.
-    benchmark = load_benchmark(benchmarks, asked("piqa"))
+    benchmark = prepare_task(benchmarks, asked("piqa"))
     benchmark.rows[0] = dataclasses.replace(benchmark.rows[0], options=("\u200b", "water"))
     with pytest.raises(InputError, match="piqa, 0-shot, cf, item validation:0: the candidate"):
         encode_benchmark(benchmark, tokenizers["unigram, without line breaks"], LONG)

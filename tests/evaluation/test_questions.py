@@ -7,11 +7,12 @@ import sentencepiece
 
 from pike_mixing.errors import InputError
 from pipeline import settings
+from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.held_out_choices import Choice, FewShot
 from pipeline.evaluation.questions import Evaluation, prepare_domains, word_start_mask
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 ASKED = Evaluation(
     rows=30, batch_tokens=64, checkpoints="all", choice=Choice(items=20, context=5, candidate=4)
@@ -31,14 +32,15 @@ def tokenizer(corpora):
 
 def test_each_domain_gets_windows_and_items(work, corpora, tokenizer):
     easy, hard = prepare_domains(ASKED, work, corpora, tokenizer)
-    assert (easy.task, hard.task) == ("continuation-easy", "continuation-hard")
     for domain in (easy, hard):
         assert domain.windows.tokens_RxL1.shape == (30, 9)
-    assert len(hard.items[hard.task].names) == 20
+    assert [(q.name, q.task, len(q.items)) for q in hard.questions] == [
+        ("continuation-hard", "continuation-hard", 20)
+    ]
     assert not hard.skipped
     # The easy language has 12 * 2 * 2 * 2 stretches of four symbols: the training text has all.
-    assert not easy.items
-    assert "from 0 validation documents" in easy.skipped[easy.task]
+    assert not easy.questions
+    assert "from 0 validation documents" in easy.skipped["continuation-easy"]
 
 
 def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
@@ -49,7 +51,8 @@ def test_every_method_is_asked_the_same(make_run, corpora, tokenizer):
     first, second = (prepare_domains(ASKED, work, corpora, tokenizer) for work in (mix, other))
     for one, two in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.windows.tokens_RxL1, two.windows.tokens_RxL1)
-    assert first[1].items[first[1].task].digest == second[1].items[first[1].task].digest
+    ((ours,), (theirs,)) = (domains[1].questions for domains in (first, second))
+    assert ours.manifest_facts["sha256"] == theirs.manifest_facts["sha256"]
 
 
 def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, tokenizer):
@@ -62,7 +65,7 @@ def test_a_run_may_be_evaluated_on_domains_that_it_never_saw(make_run, corpora, 
 def test_without_the_task_only_perplexity_is_asked(work, corpora, tokenizer):
     perplexity_only = dataclasses.replace(ASKED, choice=None)
     domains = prepare_domains(perplexity_only, work, corpora, tokenizer)
-    assert not any(d.items or d.skipped or d.question_sets() for d in domains)
+    assert not any(d.questions or d.skipped for d in domains)
 
 
 def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
@@ -70,17 +73,18 @@ def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
     few = FewShot(items=10, context=1, candidate=3, shots=1)
     asked = dataclasses.replace(ASKED, choice=None, few_shot=few)
     hard = prepare_domains(asked, work, corpora, tokenizer)[1]
-    assert [*hard.items] == ["continuation-hard, 1-shot"]
-    (questions,) = hard.question_sets()
+    (questions,) = hard.questions
+    assert questions.name == "continuation-hard, 1-shot"
     assert (questions.task, questions.shots, len(questions.items)) == ("continuation-hard", 1, 10)
     (solved,) = {item.context_C[:-1] for item in questions.items}
     assert len(solved) == 4
-    text = hard.held_out.span(0, hard.held_out.tokens)
+    held_out = Corpus.open(corpora / "hard", "validation")
+    text = held_out.span(0, held_out.tokens)
     assert (np.lib.stride_tricks.sliding_window_view(text, 4) == solved).all(axis=1).any()
     # It is no question itself.
     whole = {(i.context_C[-1], *i.candidates[i.gold]) for i in questions.items}
     assert solved not in whole
-    assert hard.items["continuation-hard, 1-shot"].manifest_facts()["shots"] == 1
+    assert questions.manifest_facts["shots"] == 1
     longer = dataclasses.replace(asked, few_shot=dataclasses.replace(few, shots=2))
     with pytest.raises(InputError, match="few_shot: questions of 12 tokens, candidates included"):
         prepare_domains(longer, work, corpora, tokenizer)

@@ -168,7 +168,7 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
     record = json.loads(saved.read_text())
     del record["settings"], record["phases"]
     saved.write_text(json.dumps(record))
-    assert "lacks settings, phases: make it anew" in said(
+    assert "is not whole ('settings'): make it anew" in said(
         "predict", saved, "--mixture", "code=1", code=2
     )
     command = ["design", str(path), "--count", "2", "--kind", "informative", "--target", *DOMAINS]

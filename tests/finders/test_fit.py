@@ -117,18 +117,6 @@ def test_a_star_is_all_losses_of_the_table(said, write):
     assert re.search(r"(?m)^en +0\.5000$", weighed)
 
 
-@pytest.mark.slow
-def test_the_uncertainty_of_the_best_row_by_hand(write):
-    # A table drawn from two rows lacks the better one in a quarter of all cases.
-    path = write(["weight/en", "weight/de", "loss/en"], [[1, 0, 1.0], [0, 1, 2.0]])
-    found = fit(Best(), table.read_swarm(path, ["en"]), resamples=2000)
-    assert found.result.weights_K.tolist() == [1, 0]
-    # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
-    assert found.standard_error == pytest.approx(3**0.5 / 4, abs=0.02)
-    assert found.weight_quantile(0.05).tolist() == [0, 0]
-    assert found.weight_quantile(0.95).tolist() == [1, 1]
-
-
 @pytest.mark.parametrize(
     ("rows", "header", "target", "message"),
     [
@@ -303,7 +291,11 @@ def test_the_uncertainty_counts_mixtures(said, write):
     rows = [[1, 0, 1.0]] * 3 + [[0, 1, 2.0]] * 3
     path = write(["weight/en", "weight/de", "loss/en"], rows)
     found = fit(Best(), table.read_swarm(path, ["en"]), resamples=400)
+    assert found.result.weights_K.tolist() == [1, 0]
+    # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
     assert found.standard_error == pytest.approx(3**0.5 / 4, abs=0.04)
+    assert found.weight_quantile(0.05).tolist() == [0, 0]
+    assert found.weight_quantile(0.95).tolist() == [1, 1]
     refusal = said("fit", "regmix", path, "--target", "en", code=2)
     assert "6 proxy run(s) of 2 mixtures are too few, at least 10 are needed" in refusal
 

@@ -1,13 +1,18 @@
-"""Laws over sizes and tokens, of curves that are known."""
+"""Laws over sizes and tokens, and over the stages of a run."""
 
 import itertools
+import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.scaling import extrapolate, power_law_losses
+from pike_mixing.finders.schedule_finder import cut_into_stages, find_schedule
 
 MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}
 """k of the loss over tokens."""
@@ -111,3 +116,70 @@ def test_a_fit_at_a_size(swarm, said, write):
     ask = ["fit", "best", path, "--target", "l", "--at", "tokens=1600", "--size-columns"]
     assert "best: 2 rows, 2 domains" in said(*ask, "tokens=seen")
     assert "'token' is unknown: did you mean 'tokens'" in said(*ask, "token=seen", code=2)
+
+
+HELPS = ([[0.3, 0.1], [0.0, 0.0]], [[0.0, 0.0], [0.0, 0.4]])
+"""A of two stages: rows are losses, columns domains."""
+STAGE_MIXTURES = ([1.0, 0.0], [0.5, 0.5], [0.25, 0.75])
+
+
+@pytest.fixture
+def courses():
+    """Losses at steps 0, 10, 20, 30, 40: each stage is two of them, and falls by A p."""
+    rows = []
+    for n, mixture in enumerate(STAGE_MIXTURES):
+        loss_M = np.array([3.0, 2.0])
+        for place in range(5):
+            if place:
+                loss_M = loss_M - np.array(HELPS[(place - 1) // 2]) @ mixture / 2
+            rows.append(Proxy(f"run{n}", np.array(mixture), loss_M, tokens=10.0 * place))
+    return Swarm(("a", "b"), rows, ("x", "y"))
+
+
+def test_stages_by_hand(courses):
+    seen = cut_into_stages(courses, 2)
+    assert seen.at_S.tolist() == [0, 0.5]
+    # Run 1 reads half of each: x falls by 0.3/2 + 0.1/2 first, y by 0.4/2 then.
+    np.testing.assert_allclose(seen.fall_SxNxM[:, 1], [[0.2, 0], [0, 0.2]])
+    np.testing.assert_allclose(seen.weights_SxNxK[0], STAGE_MIXTURES)
+    weights_SxK = find_schedule(seen, {"x": 1, "y": 1})
+    # A of sum 1 is [[3/4, 1/4], [0, 0]], then [[0, 0], [0, 1]]; p ~ exp of the columns' sums.
+    first, second = 1 / (1 + math.exp(-0.5)), 1 / (1 + math.e)
+    np.testing.assert_allclose(weights_SxK[:, 0], [first, second])
+
+
+def test_a_target_and_a_rate(courses):
+    # Only y counts: nothing lowers it in the first stage, b alone in the second.
+    weights_SxK = find_schedule(cut_into_stages(courses, 2), {"x": 0, "y": 1}, eta=3)
+    np.testing.assert_allclose(
+        weights_SxK, [[0.5, 0.5], [1 / (1 + math.exp(6)), 1 / (1 + math.exp(-6))]]
+    )
+
+
+def test_runs_that_do_not_tell_are_refused(courses):
+    with pytest.raises(InputError, match="5 steps with losses do not make 9"):
+        cut_into_stages(courses, 9)
+    two = Swarm(courses.domains, courses.runs[:5], courses.losses)
+    with pytest.raises(InputError, match="averages of fewer than 2"):
+        find_schedule(cut_into_stages(two, 2), {"x": 1, "y": 1})
+    # The mixtures of a stage differ by 2e-4: what they tell is the noise of losses.
+    near = [replace(r, weights_K=0.5 + 1e-4 * (r.weights_K - 0.5)) for r in courses.runs]
+    with pytest.raises(InputError, match="averages of fewer than 2, or nearly so"):
+        find_schedule(cut_into_stages(replace(courses, runs=near), 2), {"x": 1, "y": 1})
+    with pytest.raises(InputError, match="give a column `tokens`, or name it"):
+        cut_into_stages(replace(courses, runs=[replace(r, tokens=None) for r in courses.runs]), 2)
+    ragged = Swarm(courses.domains, courses.runs[:-1], courses.losses)
+    with pytest.raises(InputError, match="must stand at the same steps"):
+        cut_into_stages(ragged, 2)
+
+
+def test_the_command_prints_a_rules_settings(courses, said, write):
+    header = ["run", "step", "weight/a", "weight/b", "loss/x", "loss/y"]
+    path = write(header, [[r.name, r.tokens, *r.weights_K, *r.loss_K] for r in courses.runs])
+    ask = ["stages", path, "--target", "x", "y", "--stages", "2"]
+    ask += ["--size-columns", "tokens=step"]
+    settings = json.loads(said(*ask))
+    assert "--eta: must be a finite number" in said(*ask, "--eta", "nan", code=2)
+    method = make(settings.pop("rule"), **settings, steps=100)
+    state = method.init(("a", "b"), 0)
+    assert method.weights(state, 0)[0] > 0.5 > method.weights(state, 60)[0]

@@ -66,7 +66,7 @@ def sound(made_once):
 
     def fill(project):
         written(project)
-        plan = planner.plan(planner.read_configuration(project / "config.yaml"), "config.yaml")
+        plan = planner.plan(planner.read_expanded_config(project / "config.yaml"), "config.yaml")
         for name, content in plan.settings_by_path().items():
             put(name, json.dumps(content))(project)
         for stage in STAGES:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import json
 
 import numpy as np
 import pytest
@@ -290,20 +289,6 @@ def test_the_training_loss_weighs_as_the_method_says():
     # z = 1/2 each: weights are inverse to the losses.
     c_K = (1 / (loss_K + 1e-8)) / (1 / (loss_K + 1e-8)).sum()
     assert found.item() == pytest.approx(float(c_K @ loss_K), rel=1e-4)
-
-
-def test_a_state_is_json_and_that_of_the_step():
-    whole = trained(mixing_of(Switches(), latency=1))
-    mixing = mixing_of(Switches(), latency=1)
-    trained(mixing, until=3)
-    state = json.loads(json.dumps(mixing.state_dict()))
-    later = mixing_of(Switches(), latency=1)
-    later.load_state_dict(state)
-    assert trained(later) == whole[3:]
-    # Without a row read, the state is still that of step 3.
-    again = mixing_of(Switches(), latency=1)
-    again.load_state_dict(state)
-    assert again.state_dict() == state
 
 
 def reweighted(dataset, weights):

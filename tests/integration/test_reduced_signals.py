@@ -7,7 +7,7 @@ from ranks import on_two_ranks
 from pike_mixing.errors import InputError
 from pike_mixing.flat_metrics import metrics
 from pike_mixing.interface import Signals, Statistics
-from pike_mixing.signal_checks import signal_contradictions
+from pike_mixing.signal_checks import contradiction_problems
 from pike_mixing.torch import all_reduce
 
 NAN = float("nan")
@@ -44,7 +44,7 @@ def reduced(rank):
         all_reduce(Signals(5, 4, loss_K=np.ones(3)))
     lost = Signals(5, 4, count_K=np.array([2, 2]), loss_K=np.array([1.0, NAN if rank else 3.0]))
     # One that diverged is not hidden by the other.
-    assert "diverges" in " ".join(signal_contradictions(all_reduce(lost), 2))
+    assert "diverges" in " ".join(contradiction_problems(all_reduce(lost), 2))
     return all_reduce(OWN[rank])
 
 
@@ -63,7 +63,7 @@ def test_signals_of_two_ranks(tmp_path):
         # Unbiased 5 - 6 / 3 = 3 and 2 - 3 / 3 = 1; of a single row, none.
         np.testing.assert_allclose(pooled.squared_norm_unbiased_K, [3, 1, NAN])
         np.testing.assert_allclose(pooled.squared_norm_K, [3 + 6 / 4, 1 + 3 / 4, NAN])
-        assert signal_contradictions(found, 3) == []
+        assert contradiction_problems(found, 3) == []
 
 
 def test_one_process_keeps_its_signals():

@@ -133,6 +133,8 @@ class Letters:
             ["a:body=code.jsonl.gz"],
             r"code\.jsonl\.gz: no field 'body' but text: write DOMAIN:FIELD",
         ),
+        (["a=broken.jsonl"], r"broken\.jsonl, line 2 is no JSON: Expecting value"),
+        (["a=code.jsonl.gz", "--shares", "a=1,b=1"], "--shares a=1 b=2"),
         (["a=noise.bin"], r"noise\.bin: give \.txt, \.jsonl"),
         (["a=books/*.txt", "a=code.jsonl.gz"], "a domain is named twice"),
         (["a=books/*.txt", "--length", "999999"], "a: fewer than ten rows of 999999 tokens"),
@@ -140,6 +142,7 @@ class Letters:
 )
 def test_the_example_says_what_it_does_not_take(texts, words, message):
     Path("noise.bin").write_bytes(b"0")
+    Path("broken.jsonl").write_text('{"text": "one"}\n{"text": one}\n')
     with pytest.raises(SystemExit, match=message):
         runpy.run_path(str(script("from_text")))["main"](words)
 

@@ -10,7 +10,7 @@ from pike_mixing.torch import gradient_statistics
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import row_losses
-from pipeline.model.transformer import initial_model, token_losses, weighted_loss
+from pipeline.model.transformer import initial_model, token_losses, weighted_sum_and_row_losses
 from pipeline.runtime import atomic_files, devices
 from pipeline.training import train
 
@@ -27,7 +27,9 @@ def rows(count):
 
 def gradient(net, tokens):
     net.zero_grad()
-    total, loss_B = weighted_loss(net, tokens, torch.full((len(tokens),), 1 / len(tokens)))
+    total, loss_B = weighted_sum_and_row_losses(
+        net, tokens, torch.full((len(tokens),), 1 / len(tokens))
+    )
     total.backward()
     return loss_B, torch.cat([p.grad.flatten() for p in net.parameters()])
 

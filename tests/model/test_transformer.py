@@ -64,7 +64,7 @@ def test_no_logit_depends_on_a_later_token():
 
 def test_rotary_angles_are_those_of_the_paper():
     # Pair i of W/2 turns by position * 10000^(-2i/W): for W = 4 by 1 and by 1/100 a position.
-    cosine_LxP, sine_LxP = transformer.rotary_factors(torch.arange(3), 4)
+    cosine_LxP, sine_LxP = transformer.rotary_cosines_and_sines(torch.arange(3), 4)
     torch.testing.assert_close(cosine_LxP[2], torch.tensor([math.cos(2), math.cos(0.02)]))
     torch.testing.assert_close(sine_LxP[2], torch.tensor([math.sin(2), math.sin(0.02)]))
     # Pairs are (0, 2) and (1, 3); x + iy turned by the angle a is (x + iy) e^ia.
@@ -119,7 +119,7 @@ def test_losses_have_the_bits_of_the_plain_decoder():
 def test_training_has_the_gradient_of_the_plain_decoder():
     tokens, weight = random_tokens(3, 18, 64), torch.tensor([0.5, 0.2, 0.3])
     ours, plain = (initial_model(settings.Model(2, 32, 2, 16), 64, 0) for _ in range(2))
-    total, loss_B = transformer.weighted_loss(ours, tokens, weight)
+    total, loss_B = transformer.weighted_sum_and_row_losses(ours, tokens, weight)
     total.backward()
     expected_B = plain_losses(plain, tokens).mean(dim=1)
     (expected_B * weight).sum().backward()
@@ -139,7 +139,7 @@ def in_order(rows, length, shared):
 def test_what_rows_share_can_be_read_once(shared):
     net, tokens = initial_model(TINY, 16, 0), random_tokens(3, 7, 16)
     tokens[:, :shared] = tokens[0, :shared]
-    kept = net.prefill_cache(tokens[0, :shared])
+    kept = net.prefix_keys_values(tokens[0, :shared])
     found = net.hidden_states(
         tokens[:, shared:], transformer.AttentionLayout(*in_order(3, 7 - shared, shared), kept)
     )
@@ -215,7 +215,9 @@ def test_gelu_is_exact_or_by_tanh():
             block.up.weight.copy_(torch.tensor([[1.0, 0.0]] * 8))
             block.down.weight.copy_(torch.eye(2, 8))
         # The norm of (1, -1) is (1, -1); its first number goes to both ends of the stream.
-        found = block(torch.tensor([[[1.0, -1.0]]]), transformer.rotary_factors(torch.arange(1), 2))
+        found = block(
+            torch.tensor([[[1.0, -1.0]]]), transformer.rotary_cosines_and_sines(torch.arange(1), 2)
+        )
         assert found[0, 0].tolist() == pytest.approx([1 + expected, -1 + expected], abs=1e-5)
 
 

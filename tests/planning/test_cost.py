@@ -12,15 +12,15 @@ from pike_mixing.errors import InputError
 from pipeline import __main__, settings
 from pipeline.planning import cost, job_estimates, planner, profile, rule_resources, run_estimates
 from pipeline.runtime import accelerators
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 PAPER = ROOT / "workflow/configs/paper.yaml"
 TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"
 
 
 def planned(path, device="cpu"):
-    plan = planner.plan(planner.read_configuration(path), path.name)
-    return job_estimates.JobEstimates(plan, accelerators.find_accelerator(device))
+    plan = planner.plan(planner.read_expanded_config(path), path.name)
+    return job_estimates.JobEstimates(plan, accelerators.accelerator_of_name(device))
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_the_page_has_the_budget_of_each_source():
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
         work = job_estimates.JobEstimates(
-            planned(PAPER).plan, accelerators.find_accelerator("h100"), targets=targets
+            planned(PAPER).plan, accelerators.accelerator_of_name("h100"), targets=targets
         )
         return set(work.counted_jobs())
 
@@ -292,11 +292,11 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
 def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
-    plan = planner.plan(planner.read_configuration(PAPER), PAPER.name)
+    plan = planner.plan(planner.read_expanded_config(PAPER), PAPER.name)
     takes = rule_resources.RuleResources(plan, profile.read_profile(resources, {}))
     own = resources["pretrain"]
     work = job_estimates.JobEstimates(
-        plan, accelerators.find_accelerator(own["accelerator"]), own["processes"]
+        plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]
     )
     runs = plan.selected_runs("table", "table1")
     assert len(runs) == 9
@@ -337,7 +337,7 @@ def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
     ):
         values["sources"]["code"] = source | further
         plan = planner.plan(values, "mine.yaml")
-        work = job_estimates.JobEstimates(plan, accelerators.find_accelerator("cpu"))
+        work = job_estimates.JobEstimates(plan, accelerators.accelerator_of_name("cpu"))
         assert work.estimate("download", "code").disk_bytes == size
         assert work.estimate("pack", "installed/code").disk_bytes == size
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.planning import dependencies, outdated, planner
-from pipeline.planning.plan import OF_ALL
+from pipeline.planning.plan import OF_ALL, Selection
 from pipeline.results.sql_views import SQL
 from pipeline.runtime import atomic_files
 
@@ -203,11 +203,11 @@ def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
     assert plan.selected_runs("table", "perplexity") == plan.requested
     assert plan.database_path("table", "perplexity") == "results/databases/requested.duckdb"
-    assert plan.selections == {"requested": plan.requested}
+    assert plan.selections == {"requested": Selection(plan.requested)}
     settings = "results/settings/databases/requested.json"
-    assert plan.report_inputs() == (settings, "results/databases/requested.duckdb")
+    assert plan.report_database_files() == (settings, "results/databases/requested.duckdb")
     found = named("found", 100)
-    shown = plan.experiment_of_runs(plan.requested)
+    shown = plan.experiment_of_selection(Selection(plan.requested))
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}
 
 

@@ -17,7 +17,7 @@ def test_sections_of_names_are_joined_through_any_number_of_files(tmp_path):
     (tmp_path / "sub" / "far.yaml").write_text("models: {a: 1}\nmethods: {mix: {}}\n")
     (tmp_path / "near.yaml").write_text("include: sub/far.yaml\nresults: r\nmethods: {pike: {}}\n")
     (tmp_path / "mine.yaml").write_text("include: near.yaml\nmethods: {own: {}}\n")
-    found = planner.read_configuration(tmp_path / "mine.yaml")
+    found = planner.read_expanded_config(tmp_path / "mine.yaml")
     methods = {"mix": {}, "pike": {}, "own": {}}
     assert found == {"models": {"a": 1}, "methods": methods, "results": "r"}
     assert list(found["methods"]) == list(methods)
@@ -76,18 +76,6 @@ def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, 
     assert section == "scenarios" or all(
         plan.config[section][key].items() >= values[key].items() for key in values
     )
-
-
-def test_a_scenario_like_another_has_an_evaluation_of_its_own(tmp_path):
-    mine = tmp_path / "own.yaml"
-    few = """
-evaluation: {few: {rows: 32, batch_tokens: 8192, checkpoints: last}}
-scenarios: {conflict-few: {like: conflict, evaluation: few}}
-"""
-    mine.write_text(OWN.replace("[conflict]", "[conflict, conflict-few]") + few)
-    evaluations = planner.plan_of_workflow([mine], {})[0].evaluations
-    rows = {run.split("/")[0]: asked["rows"] for run, asked in evaluations.items()}
-    assert rows == {"conflict": 64, "conflict-few": 32}
 
 
 def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
@@ -166,4 +154,4 @@ def test_what_cannot_be_included_is_refused(tmp_path, include, message):
     for n in range(60):
         (tmp_path / f"chain{n}.yaml").write_text(f"include: chain{n + 1}.yaml\n")
     with pytest.raises(InputError, match=message):
-        planner.read_configuration(tmp_path / "mine.yaml")
+        planner.read_expanded_config(tmp_path / "mine.yaml")

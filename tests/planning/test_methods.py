@@ -58,7 +58,7 @@ def test_a_rule_and_all_its_settings_are_described(rule):
     ],
 )
 def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
-    found = methods.method_problems(values, "here")
+    found = methods.rule_name_and_type_problems(values, "here")
     assert len(found) == len(expected)
     for line, beginning in zip(found, expected, strict=True):
         assert line.startswith(beginning)
@@ -269,19 +269,6 @@ def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, mes
     assert f"methods.own in scenario text: {message}" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [
-        ("subprocess:Popen", "rule: 'subprocess:Popen' is no dataclass"),
-        ("mine.kinds:Mine", "rule: 'mine.kinds:Mine' cannot be imported"),
-        ("mine.other:Mine", "rule: 'mine.other:Mine' cannot be imported"),
-    ],
-)
-def test_what_is_no_method_is_refused_where_it_is_imported(own, rule, expected):
-    with pytest.raises(InputError, match=expected):
-        registry.build_method(rule, {}, "run.json")
-
-
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
         methods.refuse_untrainable_runs([], [{"finder": "exposure-law"}, {"finder": "best"}])
@@ -306,6 +293,6 @@ def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
 )
 def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content, expected):
     (tmp_path / "mine" / "rule.py").write_bytes(content)
-    (problem,) = methods.method_problems({"rule": own}, "here")
+    (problem,) = methods.rule_name_and_type_problems({"rule": own}, "here")
     assert problem.startswith("here.rule: ")
     assert expected in problem

@@ -11,7 +11,7 @@ from pipeline.planning import paper_roles, planner, rule_inputs
 
 @pytest.fixture(scope="module")
 def whole():
-    return planner.read_configuration(ROOT / "config.yaml")
+    return planner.read_expanded_config(ROOT / "config.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def stands_on(plan, run):
     "path", ["config.yaml", "workflow/configs/decide.yaml", "workflow/configs/paper.yaml"]
 )
 def test_each_target_of_the_paper_plans_what_it_shows_and_trains_again_what_an_edit_touches(path):
-    values = planner.read_configuration(ROOT / path)
+    values = planner.read_expanded_config(ROOT / path)
     before = planner.plan(values, path)
     shown = {target: shown_jobs(before, target) for target in TARGETS}
     assert {target: planned_jobs(before, target) for target in TARGETS} == shown
@@ -166,8 +166,8 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
 def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
     assert plan.database_path("table", "table6") == plan.database_path("table", "table5")
     # Of the same runs one shows the losses, the other the weights alone.
-    names = [plan.selection_name("figure", name) for name in ("losses", "weights")]
-    assert plan.selections[names[0]] == plan.selections[names[1]]
+    names = [plan.database_name("figure", name) for name in ("losses", "weights")]
+    assert plan.selections[names[0]].runs == plan.selections[names[1]].runs
     run = "symbols/nano/pike/seed220"
-    held = [plan.experiment_of(name)["runs"][run] for name in names]
+    held = [plan.experiment_of_database(name)["runs"][run] for name in names]
     assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]

@@ -28,7 +28,7 @@ def started(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_results_are_compared_with_all_that_they_were_started_with(started):
-    plan = outdated.compare_results(started.absolute())._plan
+    plan = outdated.compare_results(started.absolute()).plan
     assert plan.results == "other"
     recipe = plan.config["training"]["text"]
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)

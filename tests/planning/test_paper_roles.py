@@ -74,12 +74,12 @@ def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():
 
 def test_two_names_cannot_be_cast_for_one_part():
     cast = {"methods": {"odd": "mix", "pike": ["mix", "pike"]}}
-    (found,) = paper_roles.role_problems({**SMALL, "paper": cast})
+    (found,) = paper_roles.duplicate_role_problems({**SMALL, "paper": cast})
     assert found.startswith("paper: 2 names play the method 'mix'")
 
 
 def test_a_headline_in_which_no_task_is_asked_is_refused():
-    config = planner.read_configuration(PAPER)
+    config = planner.read_expanded_config(PAPER)
     for evaluation in config["evaluation"].values():
         for entry in evaluation["tasks"]:
             entry["formulations"] = ["cf", "mcf"]
@@ -88,7 +88,7 @@ def test_a_headline_in_which_no_task_is_asked_is_refused():
 
 
 def test_no_loss_that_the_paper_prints_is_below_the_bound_on_ados_laws():
-    bound = math.exp(planner.read_configuration(PAPER)["methods"]["ado"]["min_log_irreducible"])
+    bound = math.exp(planner.read_expanded_config(PAPER)["methods"]["ado"]["min_log_irreducible"])
     printed = [r for r in paper_roles.read_paper_table("numbers") if r["metric"] == "perplexity"]
     losses = [math.log(float(row["value"])) for row in printed if row["method"] == "ado"]
     # Hindi's 4.23 alone with English, on the large model.

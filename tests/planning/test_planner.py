@@ -11,7 +11,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, planner, records, rule_inputs
-from pipeline.planning.plan import OF_SETTINGS
+from pipeline.planning.plan import OF_SETTINGS, Selection
 from pipeline.runtime import atomic_files
 
 THREE = ("like-en", "like-hi", "like-de")
@@ -55,7 +55,7 @@ def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
 
 
 def test_no_two_shipped_configurations_share_a_results_folder():
-    folders = [planner.read_configuration(path)["results"] for path in CONFIGS]
+    folders = [planner.read_expanded_config(path)["results"] for path in CONFIGS]
     assert len(set(folders)) == len(folders)
 
 
@@ -191,12 +191,6 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
     assert runs["symbols/nano/longer/seed0"]["method"] == {}
 
 
-def test_a_plan_does_not_follow_later_changes_of_the_configuration(small):
-    plan = planned(small)
-    small["models"]["nano"]["layers"] = 99
-    assert plan.runs["installed/nano/mix/seed0"]["model"]["layers"] == 2
-
-
 def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
     small["packing"]["validation_share"] = 0.3
     small["tokenizers"]["given"] = {"kind": "file", "path": "spiece.model"}
@@ -238,7 +232,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment_of_runs([run])
+    experiment = planned(small).experiment_of_selection(Selection((run,)))
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -246,75 +240,129 @@ def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
 
 
+OWN = "methods.pike in scenario symbols"
+IN_SYMBOLS = "scenarios/symbols/methods/pike"
+ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}
+TWICE = [ASKED, {**ASKED, "tasks": ["piqa"], "items": 3}]
+GAIN = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
+PREDICTED = {"predictions": {"hypotheses": {"gain": {**GAIN, "expected": -0.01}}}}
+LADDER = {"tables": {"ladder": {}}}
+SWARM = {"runs": 2, "seed": 0}
+
+
 @pytest.mark.parametrize(
-    ("path", "value", "near"),
+    ("changes", "expected"),
     [
-        ("scenarios.installed.methods", {"pikes": {}}, "pike"),
-        ("probe.standard.methods", ["mixx"], "mix"),
-        ("tables.perplexity.methods", ["mixx"], "mix"),
+        *(
+            (
+                {place: [name]},
+                [f"{place.replace('/', '.')}: {name!r} is unknown: did you mean {near!r}?"],
+            )
+            for place, name, near in (
+                ("probe/standard/methods", "mixx", "mix"),
+                ("tables/perplexity/methods", "mixx", "mix"),
+            )
+        ),
+        (
+            {"scenarios/installed/methods": {"pikes": {}}},
+            ["scenarios.installed.methods: 'pikes' is u"],
+        ),
+        (
+            {IN_SYMBOLS: {"zeta9": 1, "every": 0.5}},
+            [f"{OWN}.every: 0.5 is not a", f"{OWN}: 'zeta9' is unknown: did you mean 'zeta2'?"],
+        ),
+        # That of a method without runs is checked, too.
+        (
+            {IN_SYMBOLS: {"every": 0.5}, "runs/0/methods": ["mix"]},
+            [f"{OWN}.every: 0.5 is not a whole number"],
+        ),
+        ({IN_SYMBOLS: {"rule": "pyke"}}, [f"{OWN}.rule: 'pyke' is unknown: did you mean 'pike'?"]),
+        ({IN_SYMBOLS: {"rule": ["pike"]}}, [f"{OWN}.rule: ['pike'] is not the name"]),
+        *(
+            ({f"{place}/{key}": value}, [f"{place.replace('/', '.')}.{key}: {str(value)!r} is unk"])
+            for place in ("methods/pike", IN_SYMBOLS)
+            for key, value in (("training", 600), ("training", ["text"]), ("grid", 3))
+        ),
+        (
+            {"swarms": {"drawn": SWARM}, "methods/drawn-001": {"rule": "mix"}},
+            ["methods.drawn-001: swarms.drawn makes a method of this name: rename one"],
+        ),
+        *(
+            (
+                {"swarms": {"drawn": {**SWARM, "concentration": value}}},
+                ["swarms.drawn.concentration: "],
+            )
+            for value in (0.001, 1e300)
+        ),
+        # What only a recipe's own checks refuse is told with all else.
+        (
+            {
+                "training/text/warmup_steps": 601,
+                "methods/mix": {"rule": "single", "domain": "code"},
+            },
+            [
+                "training.text.warmup_steps: must lie between 0 and steps (180)",
+                "methods.mix in scenario symbols: domain: 'code' is unknown: known: like-de, ",
+            ],
+        ),
+        (
+            {
+                "evaluation/standard/tasks": [{**ASKED, "tasks": ["piqua"]}],
+                "tasks": {"hellaswag_deu": {"revision": "0" * 40}},
+            },
+            [
+                "evaluation.standard.tasks[0].tasks: 'piqua' is unknown: did you mean 'piqa'",
+                "tasks: 'hellaswag_deu' is unknown",
+            ],
+        ),
+        (
+            {"evaluation/standard/tasks": TWICE},
+            [f"evaluation.standard.tasks: piqa, {n}-shot, cf is asked twice: take" for n in (0, 7)],
+        ),
+        (LADDER, ["tables.ladder: it shows regret to an oracle: name a method in compare.oracle"]),
+        (
+            {**LADDER, "compare": {"oracle": "pike"}, "runs/0/methods": ["mix"]},
+            ["tables.ladder: it shows regret to pike, which has no run: add it to runs"],
+        ),
+        ({**LADDER, "compare": {"oracle": "pike"}}, []),
+        (PREDICTED, []),
+        (
+            {**PREDICTED, "runs/0/models": ["nano", "pico"]},
+            ["predictions: a hypothesis is about one model, runs have nano, pico"],
+        ),
+        (
+            {
+                "methods": {"equal": {"rule": "mix"}, "other": {"rule": "random"}},
+                "runs/0/methods": ["equal"],
+            },
+            ["compare.baseline, which is not set: 'mix' is unknown"],
+        ),
+        (
+            {"training/text/length": 8, "methods/pike/training": "text"},
+            [
+                f"evaluation.standard.{key}.context: questions of {tokens} tokens, candidates "
+                f"included, do not fit into the 8 tokens of training.text in scenario {name}: "
+                for name in ("installed", "symbols")
+                for key, tokens in (("choice", 56), ("few_shot", 64))
+            ],
+        ),
     ],
 )
-def test_a_name_that_nothing_bears_is_reported_with_the_nearest(small, path, value, near):
-    set_at(small, way(path), value)
-    name = value if isinstance(value, str) else next(iter(value))
-    assert f"config.yaml: {path}: {name!r} is unknown: did you mean {near!r}?" in lines(small)
-
-
-@pytest.mark.parametrize("used", [True, False])
-def test_a_scenarios_own_settings_of_a_method_are_checked(small, used):
-    small["scenarios"]["symbols"]["methods"]["pike"] = {"zeta9": 1, "every": 0.5}
-    if not used:
-        small["runs"][0]["methods"] = ["mix"]
-    found = lines(small)
-    where = "config.yaml: methods.pike in scenario symbols"
-    assert f"{where}: 'zeta9' is unknown: did you mean 'zeta2'?" in found
-    assert f"{where}.every: 0.5 is not a whole number" in found
-
-
-@pytest.mark.parametrize(
-    ("rule", "expected"),
-    [("pyke", "'pyke' is unknown: did you mean 'pike'?"), (["pike"], "['pike'] is not the name")],
-)
-def test_a_scenarios_own_rule_of_a_method_is_checked(small, rule, expected):
-    small["scenarios"]["symbols"]["methods"]["pike"] = {"rule": rule}
-    (line,) = lines(small)
-    assert line.startswith(f"config.yaml: methods.pike in scenario symbols.rule: {expected}")
-
-
-@pytest.mark.parametrize("place", ["methods", "scenarios.symbols.methods"])
-@pytest.mark.parametrize(
-    ("setting", "value"), [("training", 600), ("training", ["text"]), ("grid", 3)]
-)
-def test_what_a_method_names_is_one_name(small, place, setting, value):
-    at = f"{place}.pike.{setting}"
-    set_at(small, way(at), value)
-    assert any(f"config.yaml: {at}: {str(value)!r} is unknown" in one for one in lines(small))
+def test_what_does_not_go_together_is_refused(small, changes, expected):
+    for place, value in changes.items():
+        set_at(small, way(place, "/"), value)
+    if not expected:
+        assert planned(small).runs
+        return
+    told = lines(small)
+    for one in expected:
+        assert [line for line in told if line.startswith(f"config.yaml: {one}")], told
 
 
 def test_a_method_without_a_recipe_has_that_of_its_scenario(small):
     small["methods"]["pike"]["training"] = None
     run = planned(small).runs["symbols/nano/pike/seed0"]
     assert run["training"].items() >= small["training"]["symbols"].items()
-
-
-def test_a_method_with_the_name_of_a_swarms_run_is_refused(small):
-    small["swarms"] = {"drawn": {"runs": 2, "seed": 0}}
-    small["methods"] |= {f"drawn-00{place}": {"rule": "mix"} for place in (1, 2)}
-    assert lines(small) == [
-        "config.yaml: methods.drawn-001: swarms.drawn makes a method of this name: rename one"
-    ]
-
-
-def test_a_recipe_that_only_its_own_checks_refuse_is_reported_with_all_else(small):
-    small["training"]["text"]["warmup_steps"] = 601
-    small["training"]["symbols"]["warmup_steps"] = 801
-    small["methods"]["mix"] = {"rule": "single", "domain": "code"}
-    assert lines(small) == [
-        "config.yaml: training.text.warmup_steps: must lie between 0 and steps (180)",
-        "config.yaml: training.symbols.warmup_steps: must lie between 0 and steps (200)",
-        "config.yaml: methods.mix in scenario symbols: domain: 'code' is unknown: known: like-de, "
-        "like-en, like-hi",
-    ]
 
 
 def rooted(values, folder):
@@ -348,13 +396,6 @@ def test_a_whole_clone_may_be_moved_with_its_results(small, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path / "two")
     small["methods"]["pike"]["zeta1"] = 9.0
     output_root.write_settings(rooted(small, "results"))
-
-
-@pytest.mark.parametrize("spoiled", ["[]", '{"experiment": 3}', "{"])
-def test_a_spoiled_stamp_is_told(small, tmp_path, spoiled):
-    (tmp_path / "experiment.json").write_text(spoiled)
-    with pytest.raises(InputError, match=r"experiment\.json does not say which experiment the"):
-        output_root.claim_root(rooted(small, tmp_path))
 
 
 def test_results_that_cannot_be_written_are_told_with_a_way_out(small, tmp_path, monkeypatch):
@@ -404,14 +445,14 @@ def test_a_file_that_is_no_configuration_is_named(tmp_path, monkeypatch, name, c
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError) as caught:
-        planner.read_configuration(path)
+        planner.read_expanded_config(path)
     assert str(caught.value).startswith(f"{path} {expected}")
 
 
 def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path):
     path = tmp_path / "marked.yaml"
     path.write_bytes(b"\xef\xbb\xbfexperiment: mine\n")
-    assert planner.read_configuration(path) == {"experiment": "mine"}
+    assert planner.read_expanded_config(path) == {"experiment": "mine"}
 
 
 def test_a_target_behind_configfile_is_named(tmp_path):
@@ -438,9 +479,6 @@ def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
     assert plan.config["training"]["text"]["peak_learning_rate"] == 0.01
 
 
-ASKED = {"tasks": ["piqa", "hellaswag_de"], "shots": [0, 7], "formulations": ["cf"], "items": 9}
-
-
 def test_downstream_tasks_are_asked_in_all_combinations(small):
     small["evaluation"]["standard"]["tasks"] = [ASKED]
     small["tasks"] = {
@@ -457,76 +495,8 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment_of_runs(["installed/nano/mix/seed0"])["tasks"]
+    folders = plan.experiment_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
-
-
-def test_downstream_tasks_that_there_are_not_or_twice_are_refused(small):
-    small["evaluation"]["standard"]["tasks"] = [{**ASKED, "tasks": ["piqua"]}]
-    small["tasks"] = {"hellaswag_deu": {"revision": "0" * 40}}
-    unknown, elsewhere = lines(small)
-    assert unknown.startswith("config.yaml: evaluation.standard.tasks[0].tasks: 'piqua' is unknown")
-    assert "did you mean 'piqa'" in unknown
-    assert elsewhere.startswith("config.yaml: tasks: 'hellaswag_deu' is unknown")
-    small["tasks"] = {}
-    small["evaluation"]["standard"]["tasks"] = [ASKED, {**ASKED, "tasks": ["piqa"], "items": 3}]
-    assert lines(small)[0] == (
-        "config.yaml: evaluation.standard.tasks: piqa, 0-shot, cf is asked twice: take it out of "
-        "one entry"
-    )
-    assert len(lines(small)) == 2
-
-
-def test_a_table_of_regret_without_an_oracle_is_refused(small):
-    small["tables"] = {"ladder": {}, "perplexity": {}}
-    assert lines(small) == [
-        "config.yaml: tables.ladder: it shows regret to an oracle: name a method in compare.oracle"
-    ]
-    small["compare"] = {"oracle": "pike"}
-    assert "ladder" in planned(small).config["tables"]
-    for entry in small["runs"]:
-        entry["methods"] = ["mix"]
-    assert lines(small)[0] == (
-        "config.yaml: tables.ladder: it shows regret to pike, which has no run: add it to runs"
-    )
-
-
-def test_predictions_about_several_models_are_refused(small):
-    asked = {"method": "pike", "against": "mix", "board": "no target", "direction": "lower"}
-    small["predictions"] = {"hypotheses": {"gain": {**asked, "expected": -0.01}}}
-    planned(small)
-    small["runs"][0]["models"] = ["nano", "pico"]
-    assert lines(small) == [
-        "config.yaml: predictions: a hypothesis is about one model, runs have nano, pico"
-    ]
-
-
-def test_the_baseline_that_holds_by_default_has_to_be_a_method(small):
-    small["methods"]["equal"] = small["methods"].pop("mix")
-    small["runs"][0]["methods"] = ["equal", "pike"]
-    told = "compare.baseline, which is not set: 'mix' is unknown"
-    assert any(told in one for one in lines(small))
-    # One alone is compared with nothing.
-    small["methods"] = {"equal": small["methods"]["equal"]}
-    assert not any(told in one for one in lines(small))
-
-
-def test_items_fit_into_the_rows_of_a_methods_own_recipe(small):
-    small["training"]["short"] = small["training"]["text"] | {"length": 8}
-    small["methods"]["pike"]["training"] = "short"
-    assert lines(small) == [
-        f"config.yaml: evaluation.standard.{key}.context: questions of {tokens} tokens, candidates "
-        f"included, do not fit into the 8 tokens of training.short in scenario {name}: lower it"
-        for name in ("installed", "symbols")
-        for key, tokens in (("choice", 56), ("few_shot", 64))
-    ]
-
-
-@pytest.mark.parametrize("value", [0.001, 1e300])
-def test_a_swarm_is_drawn_within_bounds(small, value):
-    small["swarms"] = {"drawn": {"runs": 2, "seed": 0, "concentration": value}}
-    (line,) = lines(small)
-    assert line.startswith("config.yaml: swarms.drawn.concentration: ")
 
 
 def test_tasks_that_no_corpus_may_hold_are_fetched(small, tmp_path):
@@ -562,7 +532,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.job_inputs("database_of_selection", plan.selection_name("table", name)).paths()
+        name: reads.job_inputs("database_of_selection", plan.database_name("table", name)).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]
@@ -572,7 +542,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
     assert plan.database_path("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment_of_runs(plan.requested, trained=False)["runs"][
+    record = plan.experiment_of_selection(Selection(plan.requested, is_trained=False))["runs"][
         "symbols/nano/mix/seed220"
     ]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
@@ -597,7 +567,8 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     small, at, value, reads
 ):
     def recorded():
-        some = plan.experiment_of_runs([f"symbols/nano/pike/seed{seed}" for seed in (0, 1)])
+        runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
+        some = plan.experiment_of_selection(Selection(runs))
         return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
 
     plan = planned(small)

@@ -12,7 +12,7 @@ from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime.settings_messages import validate
 
 REGISTRATION = yaml.safe_load("""
 benchmark: board
@@ -184,7 +184,7 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
     assert "d0-03" in registration.write_configuration(given, one)
     registration.write_configuration(given, two)
     assert one.read_bytes() == two.read_bytes()
-    assert planner.read_configuration(one)["results"] == "results/registered/board"
+    assert planner.read_expanded_config(one)["results"] == "results/registered/board"
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_costs_here_and_at_the_papers_size():
     # domain is measured on less than its share of a batch.
     assert registration.rows_per_batch_row(RUN) == pytest.approx(1.4)
     assert registration.passes_relative_to_mix(RUN) == pytest.approx(1.4)
-    paper = registration.at_paper_size(RUN)
+    paper = registration.run_at_paper_size(RUN)
     assert paper["method"] == {"rows": 16, "every": 6000}
     assert registration.passes_relative_to_mix(paper) == pytest.approx(1 + 1 / 6000)
     # Losses of 16 rows: rows are read, and passed forward alone.

@@ -8,7 +8,8 @@ import pytest
 from recipes import of_run
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, records, rule_inputs
+from pipeline.planning import planner, records, workflow_jobs
+from pipeline.planning.plan import Selection
 from pipeline.planning.profile import Profile
 from pipeline.planning.rule_inputs import RuleInputs
 from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
@@ -36,7 +37,7 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert reads.job_inputs("pretrain", PIKE) == ({"corpora": corpora}, [])
     assert reads.corpora_folder(of_run(PIKE)) == "results/corpora/symbols"
     evaluation = reads.job_inputs("evaluate", PIKE)
-    assert evaluation.made["tokenizer"] == "results/tokenizers/symbols.model"
+    assert evaluation.made["tokenizer"] == ["results/tokenizers/symbols.model"]
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
     assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
@@ -47,10 +48,10 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
     proxy = reads.job_inputs("pretrain", "installed/pico/doremi-proxy/seed100").made
     reference = f"results/runs/installed/pico/mix/seed100/{MANIFEST}"
-    assert proxy["reference"] == reference
+    assert proxy["reference"] == [reference]
     final = reads.job_inputs("pretrain", "installed/nano/doremi/seed220").made
-    assert final["mixture"] == "results/mixtures/installed/pico/doremi/seed100.json"
-    given = {"reference": reference, "mixture": "m.json"}
+    assert final["mixture"] == ["results/mixtures/installed/pico/doremi/seed100.json"]
+    given = {"reference": [reference], "mixture": ["m.json"]}
     folder = "results/runs/installed/pico/mix/seed100"
     corpora = ["--corpora", "results/corpora/symbols"]
     expected = [*corpora, "--reference", folder, "--mixture", "m.json"]
@@ -84,14 +85,19 @@ def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
 
 
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
-    found = [place for _, _, place in records.database_manifests(plan.experiment_of_runs([PIKE]))]
+    found = [
+        place
+        for _, _, place in records.database_manifests(
+            plan.experiment_of_selection(Selection((PIKE,)))
+        )
+    ]
     folder = f"results/runs/{PIKE}"
     own = {f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"}
     assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.job_inputs("database_of_selection", name).paths()
-    expected = records.database_manifests(plan.experiment_of_runs(plan.selections[name]))
+    expected = records.database_manifests(plan.experiment_of_selection(plan.selections[name]))
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
     assert reads.job_inputs("table", "table1").paths() == [database]
@@ -210,9 +216,10 @@ def test_nodes_share_the_processes_of_a_training(plan):
         RuleResources(plan, Profile({"pretrain": {**asked, "device": "xla"}}))
 
 
-def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path):
+def test_jobs_find_the_code_of_a_folder_with_braces_first(tmp_path, monkeypatch):
     folder = tmp_path / "a {clone}"
-    prefix = rule_inputs.shell_prefix(str(folder)).format()  # As Snakemake does.
+    monkeypatch.setattr(workflow_jobs, "HERE", folder)
+    prefix = workflow_jobs.shell_prefix().format()  # As Snakemake does.
     for further in ({}, {"PYTHONPATH": "/nowhere"}):
         shown = subprocess.check_output(
             ["bash", "-c", f"{prefix}echo $PYTHONPATH"], env={**further, "PATH": "/usr/bin:/bin"}

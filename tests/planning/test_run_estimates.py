@@ -15,7 +15,7 @@ from pipeline.runtime import accelerators
 SMALL = {"layers": 12, "width": 768, "heads": 12, "head_width": 64}
 LARGE = {"layers": 36, "width": 1280, "heads": 20, "head_width": 64}
 T5, MT5 = 32_000, 250_100
-CPU, H100, V4 = (accelerators.find_accelerator(name) for name in ("cpu", "h100", "tpu-v4"))
+CPU, H100, V4 = (accelerators.accelerator_of_name(name) for name in ("cpu", "h100", "tpu-v4"))
 PAPER = {"rows": 256, "length": 1024, "steps": 120_000, "checkpoint_every": 10_000}
 
 
@@ -49,12 +49,12 @@ def test_parameters_are_those_that_the_model_has(shape, pieces):
     vocabulary = shape.padded_vocabulary(pieces)
     with torch.device("meta"):
         made = transformer.Transformer(shape, vocabulary)
-    assert shape.parameters(pieces) == transformer.parameter_count(made)
+    assert shape.parameter_count(pieces) == transformer.parameter_count(made)
 
 
 def test_parameters_of_the_papers_models():
     found = [
-        round(settings.Model(**s).parameters(v) / 1e6)
+        round(settings.Model(**s).parameter_count(v) / 1e6)
         for s, v in ((SMALL, T5), (SMALL, MT5), (LARGE, T5), (LARGE, MT5))
     ]
     assert found == [110, 277, 749, 1028]
@@ -66,7 +66,11 @@ def measured_model(precision, B, L, V=512):
     made = transformer.initial_model(shape, V, seed=0)
     made.precision = transformer.PRECISIONS[precision]
     tokens = torch.randint(0, V, (B, L + 1), generator=torch.Generator().manual_seed(0))
-    return shape, made, lambda: transformer.weighted_loss(made, tokens, torch.full((B,), 1 / B))[0]
+    return (
+        shape,
+        made,
+        lambda: transformer.weighted_sum_and_row_losses(made, tokens, torch.full((B,), 1 / B))[0],
+    )
 
 
 def test_flops_are_those_of_a_training_step_within_a_sixth():

@@ -14,7 +14,7 @@ LEADERBOARD = ROOT / "workflow" / "configs" / "leaderboard.yaml"
 
 @pytest.fixture(scope="module")
 def config():
-    return planner.read_configuration(LEADERBOARD)
+    return planner.read_expanded_config(LEADERBOARD)
 
 
 def chain(config, source):

@@ -136,7 +136,7 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     asked = {"tasks": ["piqa"], "shots": [0], "formulations": ["cf"], "items": None, "split": None}
     values["evaluation"]["standard"] |= {"choice": None, "domains": None, "tasks": [asked]}
     work = job_estimates.JobEstimates(
-        planner.plan(values, "config.yaml"), accelerators.find_accelerator("h100")
+        planner.plan(values, "config.yaml"), accelerators.accelerator_of_name("h100")
     )
     assert all(work.estimate(*key).seconds for key in work.counted_jobs())
     assert rule_inputs.RuleInputs(work.plan).job_inputs("pack", "symbols/like-en").given == []

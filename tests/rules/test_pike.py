@@ -1,13 +1,25 @@
+"""PiKE, Balanced-PiKE and conceptual PiKE: updates by hand."""
+
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from arrays import assert_close, measured, vector, weights_after
 from hypothesis import given
+from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing.interface import Signals
-from pike_mixing.rules.pike import PiKE, proposed_coefficients, updated_log_weights
+from pike_mixing.interface import Signals, Statistics
+from pike_mixing.rules.pike import (
+    BalancedPiKE,
+    ConceptualPiKE,
+    PiKE,
+    descent_bound_minimiser,
+    proposed_coefficients,
+    tilted_loss_weights,
+    updated_log_weights,
+)
 
 LN3 = math.log(3)
 
@@ -155,3 +167,169 @@ def test_a_method_proposes_by_the_norm_that_it_uses():
     plug_in = PiKE(zeta1=1, zeta2=1, norm="plug-in").proposed_settings(statistics, 4)
     assert unbiased["zeta1"] == pytest.approx(math.log(1.1) / 2)
     assert plug_in["zeta1"] == pytest.approx(math.log(1.1) / 4)
+
+
+@given(st.lists(st.floats(0, 1000), min_size=1, max_size=8), st.floats(1e-3, 100))
+def test_the_tilt_sums_to_tau_and_grows_with_the_loss(losses, tau):
+    y_K = tilted_loss_weights(vector(*losses), tau)
+    assert y_K.sum().item() == pytest.approx(tau)
+    assert y_K[losses.index(max(losses))] == y_K.max()
+
+
+def test_the_tilt_is_stable_for_losses_of_a_thousand():
+    # exp(3000) overflows float64; the difference of 0.1 nats must still count e^0.3 : 1.
+    y_K = tilted_loss_weights(vector(1000.1, 1000.0), 3.0)
+    assert (y_K[0] / y_K[1]).item() == pytest.approx(math.exp(0.3), rel=1e-9)
+    assert tilted_loss_weights(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize("unknown", [math.nan, math.inf])
+def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
+    y_K = tilted_loss_weights(vector(LN3, unknown, 0), 1.0)
+    assert_close(y_K[[0, 2]], vector(0.75, 0.25))
+    assert np.isnan(y_K[1])
+
+
+def test_at_equal_losses_tau_is_a_step_size():
+    # (tau / K)^2 for K = 3: 0.11, 1 and 2.8 at tau 1, 3 and 5.
+    for tau, factor in ((1, 1 / 9), (3, 1), (5, 25 / 9)):
+        method = BalancedPiKE(zeta1=1, zeta2=0, tau=tau)
+        exponent_K = method.log_weight_changes(measured((1, 2, 3), loss=(2.5, 2.5, 2.5)), b=4)
+        assert_close(exponent_K, factor * vector(1, 2, 3))
+
+
+def test_balanced_pike_moves_by_the_squared_tilt():
+    # Losses 2 and 1/2 at (2, 1); tau = ln(3) / 1.5 makes y = tau (3/4, 1/4). The exponents differ
+    # by zeta1 tau^2 (9/16 * 4 - 1/16 * 1) = zeta1 tau^2 35/16: ln 3 with this zeta1, odds 3 : 1.
+    tau = LN3 / 1.5
+    method = BalancedPiKE(zeta1=LN3 * 16 / 35 / tau**2, zeta2=0, tau=tau, norm="plug-in")
+    weights_K = weights_after(method, measured((4, 1), loss=(2, 0.5)))
+    assert_close(weights_K, vector(0.75, 0.25))
+
+
+def test_proposed_coefficients_count_the_tilt():
+    # Equal losses: (y*_k)^2 = (1/2)^2, so that zeta1 is four times PiKE's ln 1.1 / (3 - 1).
+    method, statistics = BalancedPiKE(zeta1=1, zeta2=0, tau=1), measured((3, 1), loss=(2, 2))
+    zeta1 = method.proposed_settings(statistics, 4)["zeta1"]
+    assert zeta1 == pytest.approx(4 * math.log(1.1) / 2)
+    proposed = BalancedPiKE(zeta1=zeta1, zeta2=0, tau=1)
+    assert_close(weights_after(proposed, statistics), vector(1.1, 1) / 2.1)
+
+
+many = effort(max_examples=40)
+lambdas_and_kappas = st.lists(
+    st.tuples(st.floats(-10, 10), st.one_of(st.just(0.0), st.floats(1e-3, 10))),
+    min_size=1,
+    max_size=8,
+)
+"""(lambda_k, kappa_k)."""
+
+
+LEFT = 483946 / 5.6e10
+
+
+@pytest.mark.parametrize(
+    ("lam", "kap", "expected"),
+    [
+        # w_1 + lambda_1 = 2 w_2 + lambda_2 with w_1 + w_2 = 1: w_1 = 2 (1 - w_1).
+        ((0, 0), (1, 2), (2 / 3, 1 / 3)),
+        # 1 - w_1 - 1 = w_1 - 0.5: w_1 = 0.25.
+        ((0, -0.5), (1, 1), (0.25, 0.75)),
+        # With all weight on the first, its marginal cost 1 - 3 is still below the second's 0.
+        ((-3, 0), (1, 1), (1, 0)),
+        # mu = 0: the first goes up to (1 - 0) / 4, the second, linear, takes the rest.
+        ((-1, 0), (4, 0), (0.25, 0.75)),
+        # A linear item that costs too much gets nothing; of several the cheapest takes all.
+        ((-9, 0), (4, 0), (1, 0)),
+        ((1, -2, 3), (0, 0, 0), (0, 1, 0)),
+        ((1, -2, -2), (0, 0, 0), (0, 0.5, 0.5)),
+        # No kappa below the rounding of lambda is lost; of equal lambdas 1 / kappa decides.
+        ((0.125,), (1e-20,), (1,)),
+        ((7, 7), (1e-20, 3e-20), (0.75, 0.25)),
+        # The second reaches the first's cost of 483,946 at 483946 / 5.6e10.
+        ((483946, 0), (1.2e-11, 5.6e10), (1 - LEFT, LEFT)),
+    ],
+)
+def test_the_solution_by_hand(lam, kap, expected):
+    assert_close(
+        descent_bound_minimiser(vector(*lam), vector(*kap)), vector(*expected), rtol=1e-12, atol=0
+    )
+
+
+def test_a_gradient_lost_in_its_noise_leaves_numbers():
+    method = ConceptualPiKE(L=1, eta=0.1, norm="plug-in")
+    assert weights_after(method, measured((1e-18,), (100,))).tolist() == [1]
+
+
+def exact_minimiser(lam, kap):
+    """The same by fractions: of all sets of cheapest domains, the largest with positive weights."""
+    cheapest = sorted(range(len(lam)), key=lambda k: lam[k])
+    for count in range(len(lam), 0, -1):
+        active = cheapest[:count]
+        nu = (1 + sum(lam[k] / kap[k] for k in active)) / sum(1 / kap[k] for k in active)
+        if all(nu > lam[k] for k in active):
+            return [float(max(0, nu - lam[k]) / kap[k]) for k in range(len(lam))]
+    raise AssertionError("the cheapest alone is always such a set")
+
+
+@many
+@given(
+    st.lists(
+        st.tuples(st.floats(-1e12, 1e12), st.integers(-25, 25).map(lambda power: 10.0**power)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_fractions_give_the_same_for_kappas_of_any_size(lambdas_and_kappas):
+    lam, kap = zip(*lambdas_and_kappas, strict=True)
+    weights_K = descent_bound_minimiser(vector(*lam), vector(*kap))
+    expected = exact_minimiser([Fraction(x) for x in lam], [Fraction(x) for x in kap])
+    assert_close(weights_K, vector(*expected), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("theta", [(1.0, 0.5), (0.2, 0.3), (2.0, 0.0)])
+@pytest.mark.parametrize("sigma", [(0.1, 0.1), (1.0, 0.2), (0.0, 3.0)])
+def test_example_1_is_solved_as_in_its_equation(theta, sigma):
+    # Equation `eq:ExampleOptimalMixing`; its sigma is per coordinate, of which there are two.
+    b, eta = 8, 0.3
+    (x1, x2), (s1, s2) = [[v**2 for v in pair] for pair in (theta, sigma)]
+    wanted = ((s2 - s1) / b + (x1 - x2) / eta + x2) / (x1 + x2)
+    method = ConceptualPiKE(L=1, eta=eta, norm="plug-in")
+    weights_K = weights_after(method, measured((x1, x2), (2 * s1, 2 * s2)), b=b)
+    assert weights_K[0].item() == pytest.approx(min(max(wanted, 0), 1), abs=1e-9)
+
+
+def test_the_bound_by_hand():
+    method = ConceptualPiKE(L=2, eta=0.5, beta=0.5, gamma=3, norm="plug-in")
+    lam_K, kap_K = method.descent_bound_of_statistics(measured((4, 0), (0, 8)), b=4)
+    # -0.5 * 0.5 * 4 and 2 * 0.25 / 8 * 8; 2 * 0.25 * 3 * 4.
+    assert_close(lam_K, vector(-1, 0.5))
+    assert_close(kap_K, vector(6, 0))
+
+
+def test_an_unbiased_norm_below_zero_counts_as_zero():
+    method = ConceptualPiKE(L=1, eta=1)
+    lam_K, kap_K = method.descent_bound_of_statistics(measured((1, 3), (16, 8), rows=8), b=4)
+    # 1 - 16 / 8 = -1 and 3 - 8 / 8 = 2.
+    assert_close(kap_K, vector(0, 2))
+    assert_close(lam_K, vector(2, -1))
+
+
+def test_a_domain_without_an_estimate_keeps_its_weight_in_theory():
+    method = ConceptualPiKE(L=1, eta=1, prior={"en": 1, "hi": 1, "de": 2}, norm="plug-in")
+    statistics = measured((1, 2, math.nan), (0, 0, math.nan))
+    # lambda = -|g|^2, kappa = |g|^2: w_1 - 1 = 2 w_2 - 2 gives 1/3 and 2/3 of the other half.
+    weights_K = weights_after(method, statistics)
+    assert_close(weights_K, vector(1, 2, 3) / 6)
+
+
+def test_every_step_is_estimated_unless_asked_otherwise():
+    assert ConceptualPiKE(L=1, eta=1).needs().statistics.is_due(7)
+    assert not ConceptualPiKE(L=1, eta=1, every=2).needs().statistics.is_due(7)
+
+
+def test_constants_whose_square_is_beyond_a_float64_move_nothing():
+    method = ConceptualPiKE(L=1, eta=1e300)
+    state = method.init(("a", "b"), 0)
+    seen = Statistics.of_moments(*np.ones((3, 2)), np.full(2, 8.0))
+    assert method.observe(state, Signals(0, 8, statistics=seen))["weights_K"].tolist() == [0.5, 0.5]

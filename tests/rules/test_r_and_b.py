@@ -1,7 +1,6 @@
 import math
 
 import numpy as np
-import pytest
 from arrays import assert_close, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
@@ -77,12 +76,3 @@ def test_no_scale_of_the_gradients_matters_and_odds_are_bounded(seed, power):
     weights_K = alignment_weights(gram_KxK, np.full(4, 0.25), 3)
     assert_close(alignment_weights(gram_KxK * 2.0**power, np.full(4, 0.25), 3), weights_K)
     assert weights_K.max() / weights_K.min() <= math.exp(6) * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("steps", [1, 5])
-def test_rows_follow_the_weights_over_the_steps(steps):
-    method = RAndB()
-    state = method.init(DOMAINS, 0) | {"weights_K": vector(0.9, 0.1)}
-    served_K = sum(method.allocate(state, step, 5 * steps) for step in range(10))
-    assert served_K.sum() == 50 * steps
-    assert abs(served_K[1] - 5 * steps) <= 1

@@ -1,19 +1,31 @@
-"""Rules whose weights follow no signal: mix, round-robin, random, single, fixed, temperature."""
+"""Rules whose weights follow no signal, and an objective beside their weights."""
 
 import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
-from arrays import assert_close, vector
+import torch
+from arrays import assert_close, recorded, vector
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from torch import nn
 
-from pike_mixing import by_domain
+from pike_mixing import Schedule, by_domain
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, RunFacts, Signals
-from pike_mixing.rules.static import Fixed, Mix, Random, RoundRobin, Single, Temperature
+from pike_mixing.rules.static import (
+    Fixed,
+    Mix,
+    Random,
+    RoundRobin,
+    Single,
+    Temperature,
+    UniMax,
+    weights_capped_by_epochs,
+)
+from pike_mixing.torch import MixedDataset, Mixing
 
 DOMAINS = ("en", "hi", "de")
 GLAM = dict(
@@ -140,3 +152,103 @@ def test_a_larger_corpus_never_gets_less_whatever_the_unit(tokens, temperature, 
     weights_K = weights(temperature, *tokens)
     assert weights_K.tolist() == sorted(weights_K, reverse=True)
     assert_close(weights(temperature, *[n * factor for n in tokens]), weights_K)
+
+
+sizes = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
+
+some = effort(max_examples=30)
+
+
+def test_the_example_published_with_unimax_sampling_is_met():
+    known = recorded("unimax")
+    method = UniMax(
+        epochs=known["epochs"], tokens_by_domain=known["sizes"], budget_tokens=known["budget"]
+    )
+    weights_K = method.weights(method.init(tuple(known["weights"]), 0), 0)
+    assert_close(weights_K, vector(*known["weights"].values()), rtol=0, atol=1e-12)
+
+
+def test_what_a_small_domain_cannot_take_the_others_share():
+    # 12 tokens: 4 each, but 2 epochs of 1 token are 2; the others take (12 - 2) / 2 = 5 each.
+    assert_close(weights_capped_by_epochs(vector(9, 1, 7), 12, 2), vector(5, 2, 5) / 12)
+
+
+def test_a_short_run_takes_equal_parts():
+    assert_close(weights_capped_by_epochs(vector(100, 900, 500), 30, 1), vector(1, 1, 1) / 3)
+
+
+def test_a_run_longer_than_all_epochs_keeps_the_proportions():
+    # 4 epochs of 1 and 9 tokens are 40, the budget is 1000.
+    assert_close(weights_capped_by_epochs(vector(1, 9), 1000, 4), vector(0.1, 0.9))
+
+
+def test_a_budget_is_asked_for():
+    with pytest.raises(InputError, match="budget_tokens: the length of the run is not known"):
+        UniMax(tokens_by_domain={"en": 1}).init(("en",), 0)
+
+
+@some
+@given(sizes, st.integers(1, 10**9), st.integers(1, 10))
+def test_no_domain_passes_its_epochs_while_another_has_some_left(tokens, budget, epochs):
+    epoch_K = weights_capped_by_epochs(vector(*tokens), budget, epochs) * budget / vector(*tokens)
+    if budget <= epochs * sum(tokens):
+        assert epoch_K.max() <= epochs * (1 + 1e-9)
+    else:
+        assert_close(epoch_K, epoch_K.mean().repeat(len(tokens)))
+
+
+RULES = {
+    "fixed": lambda **o: Fixed({"a": 3, "b": 1}, **o),
+    "schedule": lambda **o: Schedule(points=({"a": 3, "b": 1},), **o),
+    "temperature": lambda **o: Temperature(tokens_by_domain={"a": 27, "b": 1}, temperature=3, **o),
+    "unimax": lambda **o: UniMax(tokens_by_domain={"a": 3, "b": 1}, budget_tokens=4, epochs=1, **o),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rows_follow_the_weights_and_losses_the_objective(rule):
+    method = RULES[rule](objective={"a": 1, "b": 4})
+    state = method.init(("a", "b"), 0)
+    assert method.allocate(state, 0, 8).tolist() == [6, 2]
+    for count_K, expected in (([6, 2], [0.2, 0.8]), ([8, 0], [1, 0]), ([0, 8], [0, 1])):
+        signals = Signals(0, 8, count_K=np.array(count_K))
+        assert method.loss_weights(state, signals).tolist() == pytest.approx(expected)
+    # No pass over the model is added.
+    assert method.needs() == Needs()
+    plain = RULES[rule]()
+    assert plain.init(("a", "b"), 0).keys() == state.keys() - {"objective_K"}
+    assert plain.loss_weights(plain.init(("a", "b"), 0), signals) is None
+
+
+@pytest.mark.parametrize("kind", [Temperature, UniMax, Schedule])
+def test_the_run_fills_in_what_nobody_wrote_down(kind):
+    known = {"tokens_by_domain": {"a": 9, "b": 1}, "budget_tokens": 10, "steps": 5}
+    known = {name: value for name, value in known.items() if hasattr(kind, name)}
+    facts = RunFacts({"a": 9, "b": 1}, 10, steps=5)
+    assert kind().for_run(facts) == kind(**known)
+    assert kind(**known).for_run(RunFacts({"a": 2}, 3, steps=4)) == kind(**known)
+
+
+def test_an_objective_without_the_batchs_domains_leaves_nothing():
+    method = Fixed({"a": 1, "b": 1}, objective={"a": 1, "b": 0})
+    signals = Signals(0, 2, count_K=np.array([0, 2]))
+    assert method.loss_weights(method.init(("a", "b"), 0), signals).tolist() == [0, 0]
+    with pytest.raises(InputError, match="objective: domain 'b' has no weight"):
+        Fixed({"a": 1, "b": 1}, objective={"a": 1}).init(("a", "b"), 0)
+
+
+@pytest.mark.parametrize(
+    ("objective", "expected"),
+    # Losses theta of each row of a, 5 theta of b; 6 rows and 2: the mean is (6 + 10) / 8.
+    [(None, 2.0), ({"a": 1, "b": 4}, 0.2 + 0.8 * 5), ({"a": 1, "b": 0}, 1.0)],
+)
+@pytest.mark.parametrize("micro_batch_rows", [8, 2])
+def test_the_gradient_in_a_loop_of_ones_own(objective, expected, micro_batch_rows):
+    rows = {"a": [torch.ones(1)] * 8, "b": [torch.full((1,), 5.0)] * 8}
+    dataset = MixedDataset(rows, 8, micro_batch_rows=micro_batch_rows, steps=1)
+    model = nn.Linear(1, 1, bias=False)
+    method = Fixed({"a": 3, "b": 1}, objective=objective)
+    mixing = Mixing(method, dataset, model, lambda model, x: model(x)[:, 0])
+    for batch in mixing.data_loader():
+        mixing.loss(model, batch).backward()
+    assert model.weight.grad.item() == pytest.approx(expected)

@@ -38,25 +38,20 @@ def test_what_goes_wrong_is_raised_at_the_next_call_and_once():
             writer.wait()
 
 
-def test_the_end_waits_and_raises_what_went_wrong():
-    done = []
-    with BackgroundWriter() as writer:
-        writer.start(lambda: done.append(threading.Event().wait(0.05)))
-    assert done == [False]
-    with pytest.raises(InputError, match="the disk is full"), BackgroundWriter() as writer:
-        writer.start(failing)
-
-
-def test_an_end_that_was_asked_for_does_not_hide_what_went_wrong():
+def test_the_end_waits_and_raises_what_went_wrong_also_where_it_was_asked_for():
     def stopped(work):
         with BackgroundWriter() as writer:
             writer.start(work)
             raise Interrupted
 
+    done = []
+    with pytest.raises(Interrupted):
+        stopped(lambda: done.append(threading.Event().wait(0.05)))
+    assert done == [False]
+    with pytest.raises(InputError, match="the disk is full"), BackgroundWriter() as writer:
+        writer.start(failing)
     with pytest.raises(InputError, match="the disk is full"):
         stopped(failing)
-    with pytest.raises(Interrupted):
-        stopped(list)
 
 
 def test_an_error_under_way_is_not_replaced_and_is_waited_behind(caplog):

@@ -54,6 +54,7 @@ NO_CODE = [
     ("stage.py", "from toy import part", '"""Documented."""\n# A comment.\n\nfrom toy import part'),
     ("stage.py", "    return 1", '    """Said."""\n\n    return (1)'),
     ("part.py", "LIMIT = 0", 'LIMIT = 0\n"""Said behind it."""'),
+    ("part.py", "LIMIT = 0", "if TYPE_CHECKING:\n    import typing\nLIMIT = 0"),
     ("deep/__init__.py", "'leaf'", "'leaf', 'another'"),
     ("other.py", "X = 2", "X = 3"),
     ("sql/query.sql", "1", "2"),

@@ -84,26 +84,21 @@ def test_versions_are_of_what_the_stage_computes_with():
 
 
 def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
-    same = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
-    script = tmp_path / "python"
-    script.write_text('#!/bin/sh\necho Welcome\necho \'{"torch": "0.1", "numpy": "0.2"}\'\n')
-    script.chmod(0o755)
+    def of(interpreter=None):
+        modules = ["pipeline.training.train"]
+        return code_fingerprint.package_versions("pretrain", modules, interpreter)
+
+    def put(name, *lines):
+        (tmp_path / name).write_text("\n".join(["#!/bin/sh", *lines]))
+        (tmp_path / name).chmod(0o755)
+
+    put("python", "echo Welcome", """echo '{"torch": "0.1", "numpy": "0.2"}'""")
+    put("mute")
     monkeypatch.chdir(tmp_path)
-    for path in (str(script), "./python"):
-        other = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], path)
-        assert other == {"torch": "0.1", "numpy": "0.2"}
-    own = code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], sys.executable)
-    assert own == same
-    (tmp_path / "mute").write_text("#!/bin/sh\n")
-    (tmp_path / "mute").chmod(0o755)
-    assert (
-        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "./mute") is None
-    )
-    assert (
-        code_fingerprint.package_versions("pretrain", ["pipeline.training.train"], "/not/here")
-        is None
-    )
-    assert same != other
+    for path in (str(tmp_path / "python"), "./python"):
+        assert of(path) == {"torch": "0.1", "numpy": "0.2"}
+    assert of(sys.executable) == of() != of("./python")
+    assert of("./mute") is of("/not/here") is None
 
 
 def test_nothing_differs_from_what_was_just_made(work):

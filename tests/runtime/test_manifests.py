@@ -1,47 +1,15 @@
-"""Manifests that were edited or cut: a message and exit code 2, never a traceback."""
+"""What a whole manifest holds. Edited ones: tests/hostile/test_edited_manifests.py."""
 
-import contextlib
 import re
 
 import pytest
-from edits import edited
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, made_from, manifests
 
-OTHERS = {
-    "fetch": {"task": "piqa"},
-    "mixture": {"weights_by_domain": {"easy": 0.5, "hard": 0.5}},
-    "evaluate": {"run": "a/b/c/seed0", "steps": [0, 6]},
-    "probe": {"run": "a/b/c/seed0", "steps": [6]},
-    "tokenizer": {"vocabulary": 32},
-    "theory": {},
-}
-
 
 def write(path, stage, facts):
     made_from.InputSnapshot(stage, []).write_manifest(path, settings={}, files=[], facts=facts)
-
-
-@pytest.fixture(scope="module", params=OTHERS)
-def written(request, tmp_path_factory):
-    """A stage, the place of a manifest of it, and what it holds."""
-    stage, path = request.param, tmp_path_factory.mktemp("written") / atomic_files.MANIFEST
-    write(path, stage, OTHERS[stage])
-    return stage, path, manifests.read_manifest(path, stage)
-
-
-@pytest.mark.slow
-@settings(max_examples=200)
-@given(data=st.data())
-def test_what_is_read_of_a_manifest_has_its_type(written, data):
-    stage, path, whole = written
-    path.write_text(data.draw(edited(whole)), encoding="utf-8")
-    with contextlib.suppress(InputError):
-        found = manifests.read_manifest(path, stage)
-        assert all(type(found[key]) is type(value) for key, value in OTHERS[stage].items())
 
 
 def test_a_chosen_setting_may_be_anything(tmp_path):

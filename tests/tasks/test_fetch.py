@@ -163,6 +163,18 @@ def test_a_record_of_a_translation_that_is_a_list_is_named(tmp_path):
         )
 
 
+def test_of_demonstrations_with_one_key_the_first_is_kept_in_the_lists_order(tmp_path, own):
+    path = own / "train.jsonl"
+    first = records(path)
+    again = [{**record, "sol1": "another"} for record in first]
+    path.write_text("".join(json.dumps(r) + "\n" for r in [*first[::-1], *again]))
+    given = taken(own, "validation", "train")
+    fetch.fetch_tasks(["piqa"], out=tmp_path, revision=OTHER, given_files=given)
+    kept = records(tmp_path / "piqa" / "demonstrations.jsonl")
+    assert [record["goal"] for record in kept] == list(task_definitions.PIQA.curated)
+    assert "another" not in {record["sol1"] for record in kept}
+
+
 def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
     path = own / "validation.jsonl"
     first = records(path)[0]

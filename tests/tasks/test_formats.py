@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.tasks import task_definitions
-from pipeline.tasks.benchmark import load_benchmark
+from pipeline.tasks.prepared_task import prepare_task
 from pipeline.tasks.task import Prompt, Row, join_prompt, make_demonstration, make_prompt
 
 GOLDEN = Path(__file__).parent / "standins" / "prompts.json"
@@ -89,5 +89,5 @@ def test_demonstrations_are_solved_and_two_line_breaks_apart():
 @pytest.mark.parametrize("formulation", ["cf", "mcf", "hyb"])
 @pytest.mark.parametrize("task", task_definitions.TASKS)
 def test_no_prompt_changes_unnoticed(benchmarks, asked, task, formulation, shots):
-    found = load_benchmark(benchmarks, asked(task, shots, formulation)).sha256()
+    found = prepare_task(benchmarks, asked(task, shots, formulation)).sha256()
     assert found == json.loads(GOLDEN.read_text())[f"{task}, {formulation}, {shots}-shot"]

@@ -14,17 +14,19 @@ KNOWN = ConvergenceConstants(L=2, beta=0.5, gamma=1.5, delta=0.1, b=10, gap=3, v
 
 def test_bounds_by_hand():
     # eta = 0.5 * 0.1 / (2 * 0.2 + 2 * 1.5 * 0.1), T = 6 / (eta 0.05).
-    assert KNOWN.pike_step() == pytest.approx(0.05 / 0.7)
-    assert KNOWN.pike_bound() == pytest.approx(1680)  # 12 * 0.35 / 0.0025
+    assert KNOWN.pike_step_size() == pytest.approx(0.05 / 0.7)
+    assert KNOWN.pike_iteration_bound() == pytest.approx(1680)  # 12 * 0.35 / 0.0025
     # 2 * 2 * 3 (0.1 + 2 * 0.3) / 0.01, at eta = 0.1 / (2 (0.05 + 0.3)).
-    assert KNOWN.uniform_step() == pytest.approx(1 / 7)
-    assert KNOWN.uniform_bound() == pytest.approx(840)
+    assert KNOWN.uniform_step_size() == pytest.approx(1 / 7)
+    assert KNOWN.uniform_iteration_bound() == pytest.approx(840)
 
 
 def test_the_paper_s_comparison_is_that_of_its_formulas():
     # Without conflict or alignment and with equal noise: delta + s against delta + K^2 s.
     plain = dataclasses.replace(KNOWN, L=1, beta=1, gamma=1, variance_K=(1, 1))
-    assert plain.pike_bound() / plain.uniform_bound() == pytest.approx(0.2 / 0.5)
+    assert plain.pike_iteration_bound() / plain.uniform_iteration_bound() == pytest.approx(
+        0.2 / 0.5
+    )
 
 
 def test_constants_of_leaning_losses_hold_everywhere():

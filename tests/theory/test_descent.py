@@ -66,7 +66,9 @@ def test_bound_by_hand_is_met_by_orthogonal_losses():
     problem = axis_problem("", vector(1, 3))
     found = descent.bound_row(problem, vector(2, 1), vector(0.5, 0.5), eta=1, b=2)
     assert found["printed"] == found["of_sum"] == found["plain"] == pytest.approx(1.125)
-    assert problem.expected_loss(vector(2, 1), vector(0.5, 0.5), 1, 2) == pytest.approx(1.125)
+    assert problem.expected_loss_after_step(vector(2, 1), vector(0.5, 0.5), 1, 2) == pytest.approx(
+        1.125
+    )
 
 
 def test_plain_bound_by_hand():
@@ -86,7 +88,7 @@ def test_plain_bound_by_hand():
 
 @pytest.fixture(scope="module")
 def measured():
-    return descent.measurement_rows(1000, np.random.default_rng(0))
+    return descent.descent_rows(1000, np.random.default_rng(0))
 
 
 def test_simulation_agrees_with_the_exact_expectation(measured):
@@ -145,7 +147,10 @@ def test_a_beta_that_needs_no_rows_of_any_domain(cosine):
         largest = problem.statistics(theta_D).squared_norm_K.max()
         promised = eta * (1 - 2 * c * 2) * largest
         added = L * eta**2 / 2 * (5 / b + (1 + 2 * aligned) * largest)
-        assert problem.expected_loss(theta_D, weights_K, eta, b) <= now - promised + added + 1e-12
+        assert (
+            problem.expected_loss_after_step(theta_D, weights_K, eta, b)
+            <= now - promised + added + 1e-12
+        )
 
 
 def test_log_cosh_has_the_gradient_and_the_smoothness_that_are_meant():

@@ -29,6 +29,15 @@ class Compilations:
         self.metrics = importlib.import_module("torch_xla.debug.metrics")
         self.by_step, self.counts_by_step = [], {}
 
+    def listen(self, records):
+        add_row = records.add_row
+
+        def heard(table, **row):
+            add_row(table, **row)
+            self.add(table, row)
+
+        records.add_row = heard
+
     def add(self, table, row):
         if table == "weights":
             self.counts_by_step.setdefault(row["step"], []).append(row["count"])
@@ -64,7 +73,7 @@ def train(
         chunked_loss.tokens_per_chunk = lambda N, V: chunk
     with loop_of(run, corpora, reference=reference, device="xla", shard=shard) as loop:
         heard = Compilations()
-        loop.records.listeners.append(heard.add)
+        heard.listen(loop.records)
         loop.run()
     found = {"compiled": heard.by_step, "divided": divided(loop.model, loop.optimizer)}
     if programs:

@@ -52,7 +52,7 @@ class Compiling:
     def __getattr__(self, name):
         return getattr(devices, name)
 
-    def compiles(self, device):
+    def is_xla(self, device):
         return True
 
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
-from pipeline.evaluation.output_tables import TABLES
+from pipeline.evaluation.evaluate import TABLES
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, made_from

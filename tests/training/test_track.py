@@ -11,7 +11,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline import __main__, cli
-from pipeline.evaluation.output_tables import TableRows
+from pipeline.evaluation.evaluate import TABLES, write_tables
 from pipeline.runtime import atomic_files
 from pipeline.training import metric_log, track
 
@@ -26,10 +26,10 @@ def results(piked, tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     run = results / RUN
     shutil.copytree(piked, run)
-    rows = TableRows()
-    rows.add("perplexities", [("hard", 2.5, 12.2, 1.5, 100, 0.1)])
-    rows.add("accuracies", [("piqa", 5, "cloze", "accuracy", 52.0, 1.0, 200)])
-    rows.write(run / "evaluations" / "step6", 6)
+    rows = {name: [] for name in TABLES}
+    rows["perplexities"].append(("hard", 2.5, 12.2, 1.5, 100, 0.1))
+    rows["accuracies"].append(("piqa", 5, "cloze", "accuracy", 52.0, 1.0, 200))
+    write_tables(run / "evaluations" / "step6", 6, rows)
     atomic_files.write_json(run / "evaluations" / atomic_files.MANIFEST, {})
     made = atomic_files.read_json(run / atomic_files.MANIFEST)
     # As where results and corpora lie in one folder.

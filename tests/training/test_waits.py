@@ -55,7 +55,9 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
 def test_a_block_has_no_graph_breaks():
     block = torch.compile(transformer.Block(SHAPE), backend="eager", fullgraph=True)
     x = torch.randn(2, 8, 16, requires_grad=True)
-    block(x, transformer.rotary_factors(torch.arange(8, device=x.device), 8)).sum().backward()
+    block(
+        x, transformer.rotary_cosines_and_sines(torch.arange(8, device=x.device), 8)
+    ).sum().backward()
     assert x.grad is not None
 
 

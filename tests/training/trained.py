@@ -12,8 +12,8 @@ from pike_mixing import registry
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.runtime import atomic_files, devices, locks
-from pipeline.runtime.validate_settings import validate
+from pipeline.runtime import atomic_files, locks, pick_device
+from pipeline.runtime.settings_messages import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 
@@ -31,7 +31,7 @@ def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=Fa
     method = method or registry.build_method(work.rule, work.method, str(run))
     with locks.acquire_lease(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference, None)
-        place = devices.pick_device(device)
+        place = pick_device.pick_device(device)
         loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
         with loop.folder.writer:
             yield loop

@@ -16,7 +16,7 @@ METHODS = (
 
 
 def test_the_paper_plans_all_its_tables_and_figures():
-    plan = planner.plan(planner.read_configuration(ROOT / PAPER[1]), PAPER[1])
+    plan = planner.plan(planner.read_expanded_config(ROOT / PAPER[1]), PAPER[1])
     assert {f"table{n}" for n in range(1, 15)} <= plan.tables.keys()
     assert {f"figure{n}" for n in (1, 2, 4, 5, 6, 7, 8)} <= plan.figures.keys()
     assert len(plan.runs) == 97
@@ -33,8 +33,8 @@ def test_table_1_plans_its_nine_runs_and_the_grid_alone(default):
     assert not any(job.startswith("probe ") for job in planned)
     # `pike plan` counts the jobs that Snakemake would start.
     work = job_estimates.JobEstimates(
-        planner.plan(planner.read_configuration(ROOT / PAPER[1]), PAPER[1]),
-        accelerators.find_accelerator("h100"),
+        planner.plan(planner.read_expanded_config(ROOT / PAPER[1]), PAPER[1]),
+        accelerators.accelerator_of_name("h100"),
         targets=("results/paper/tables/table1.md",),
     )
     counted = {f"{rule} {name}".replace("/", " ") for rule, name in work.counted_jobs()}
@@ -80,5 +80,5 @@ def test_tables_of_settings_are_made_without_a_run(fresh):
         fresh.path("results/tokenizers/letters.json").read_text(encoding="utf-8")
     )
     shape = settings.Model(layers=1, width=16, heads=1, head_width=16, vocabulary_multiple=8)
-    assert f"{shape.parameters(tokenizer['vocabulary']):,}" in sizes
+    assert f"{shape.parameter_count(tokenizer['vocabulary']):,}" in sizes
     assert "AdamW" in fresh.path("results/tables/table6.md").read_text(encoding="utf-8")

@@ -25,13 +25,9 @@ def explain(function, *arguments, **named):
         raise WorkflowError(str(mistake)) from None
 
 
-if any(word.startswith("--generate-unit-tests") for word in sys.argv):
-    raise WorkflowError(
-        "--generate-unit-tests copies the files that rules declare: here the manifests of folders, "
-        "without what they list, so that such tests fail; `make test` tests the rules"
-    )
-
-JOBS = explain(workflow_jobs.WorkflowJobs, workflow, config, shell)
+JOBS = explain(
+    workflow_jobs.WorkflowJobs, workflow, config, shell, ancient, logger.warning
+)
 PLAN, READS, TAKES, RESULTS = JOBS.plan, JOBS.reads, JOBS.takes, JOBS.plan.results
 FINAL = "manifest.json"
 
@@ -41,7 +37,7 @@ wildcard_constraints:
 
 
 onstart:
-    explain(JOBS.prepare_jobs, logger.warning)
+    explain(JOBS.prepare_jobs)
 
 
 onsuccess:
@@ -51,14 +47,9 @@ onsuccess:
 
 def reads(rule):
     """An input function: what the rule reads, and the stamp whose time says whether it runs."""
-
-    def inputs(wildcards):
-        name = "/".join(wildcards)
-        return explain(
-            JOBS.job_inputs, rule, name, ancient=ancient, warn=logger.warning
-        )
-
-    return rule_inputs.cache_signature(inputs)
+    return rule_inputs.cache_signature(
+        lambda wildcards: explain(JOBS.job_inputs, rule, "/".join(wildcards))
+    )
 
 
 def grown(path):

@@ -153,8 +153,8 @@ rule report:
     resources:
         **TAKES.resources("report"),
     params:
-        file=PLAN.report_inputs().settings,
-        database=PLAN.report_inputs().database,
+        file=PLAN.report_database_files().settings,
+        database=PLAN.report_database_files().database,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:

@@ -20,12 +20,12 @@ BEYOND_ITEMS = 3.0
 """So many errors from what is random in run and document: what is less may be chance on items."""
 
 
-def estimate_contrast(
+def estimate_group_difference(
     groups: Sequence[Sequence[DocumentDifferences]],
     weights: Sequence[float],
     unseen: Sequence[float],
     *,
-    drawn: bool,
+    of_recipes: bool,
 ) -> Estimate:
     """The difference of two groups' means over runs, documents and tasks, with its error.
 
@@ -43,7 +43,7 @@ def estimate_contrast(
         groups: Parts of both groups, or of the differences of paired runs; by group all tasks.
         weights: Of the tasks in the mean.
         unseen: By task as `Estimate.unseen`.
-        drawn: Whether the runs stand for more of their recipes: then at least two of each group.
+        of_recipes: Whether the runs stand for more of their recipes: at least two of each group.
     """
     apart = [_difference_of_run_means([group[k] for group in groups]) for k in range(len(weights))]
     base = mean_difference.estimate(apart, weights)
@@ -51,7 +51,7 @@ def estimate_contrast(
     names = [one.document_G for one in apart]
     shared = len(np.unique(np.concatenate(names))) < sum(map(len, names))
     base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
-    if not drawn:
+    if not of_recipes:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
     of_groups = [run_means_and_document_errors(group, weight_K) for group in groups]
     variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import shutil
 
@@ -5,8 +6,12 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
-from pipeline.runtime.validate_settings import validate
-from pipeline.tasks.benchmark import TaskSpec, load_benchmark
+from pipeline.runtime.settings_messages import validate
+from pipeline.tasks import prepared_task, task_definitions
+from pipeline.tasks.prepared_task import TaskSpec, prepare_task
+from pipeline.tasks.task import Row
+
+GERMAN = task_definitions.translated_hellaswag_task("de")
 
 
 @pytest.fixture
@@ -36,17 +41,17 @@ def test_settings_are_checked_all_at_once():
 
 
 def test_rows_are_the_first_of_the_split(benchmarks, asked):
-    found = load_benchmark(benchmarks, asked("hellaswag", items=3))
+    found = prepare_task(benchmarks, asked("hellaswag", items=3))
     assert [row.id for row in found.rows] == ["validation:0", "validation:1", "validation:2"]
-    assert len(load_benchmark(benchmarks, asked("hellaswag")).rows) == 12
-    test = load_benchmark(benchmarks, asked("arc_easy", split="test"))
+    assert len(prepare_task(benchmarks, asked("hellaswag")).rows) == 12
+    test = prepare_task(benchmarks, asked("arc_easy", split="test"))
     assert [row.id for row in test.rows] == ["own_t1", "own_t2"]
     with pytest.raises(InputError, match=r"no split 'train' to ask \(splits: validation, test\)"):
-        load_benchmark(benchmarks, asked("arc_easy", split="train"))
+        prepare_task(benchmarks, asked("arc_easy", split="train"))
 
 
 def test_what_a_manifest_says(benchmarks, asked):
-    facts = load_benchmark(benchmarks, asked("hellaswag", 2)).manifest_facts()
+    facts = prepare_task(benchmarks, asked("hellaswag", 2)).manifest_facts()
     # Of twelve rows two are of v_own1 and two of wikihow~own5, two of v_own9.
     assert (facts["items"], facts["clusters"], facts["chance"]) == (12, 9, 25.0)
     assert facts["origins"] == {"activitynet": 8, "wikihow": 4}
@@ -56,18 +61,18 @@ def test_what_a_manifest_says(benchmarks, asked):
 def test_chance_counts_each_rows_options(benchmarks, asked):
     # Two rows of three options, two of five, eight of four.
     expected = 100 * (2 / 3 + 2 / 5 + 8 / 4) / 12
-    assert load_benchmark(benchmarks, asked("arc_easy")).chance_percent == pytest.approx(expected)
+    assert prepare_task(benchmarks, asked("arc_easy")).chance_percent == pytest.approx(expected)
 
 
 def test_rows_may_be_left_out(own, asked):
-    found = load_benchmark(own, asked("piqa", items=3, leave_out=("validation:1",)))
+    found = prepare_task(own, asked("piqa", items=3, leave_out=("validation:1",)))
     assert [row.id for row in found.rows] == ["validation:0", "validation:2"]
     with pytest.raises(InputError, match="no row of validation is left"):
-        load_benchmark(own, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
+        prepare_task(own, asked("piqa", leave_out=[f"validation:{n}" for n in range(12)]))
     # Such as those that cannot be asked.
     rewrite(own / "piqa", "validation", lambda records: records[4].pop("sol2"))
-    assert len(load_benchmark(own, asked("piqa", items=4)).rows) == 4
-    assert len(load_benchmark(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
+    assert len(prepare_task(own, asked("piqa", items=4)).rows) == 4
+    assert len(prepare_task(own, asked("piqa", leave_out=("validation:4",))).rows) == 11
 
 
 def other_folder(own):
@@ -107,10 +112,55 @@ def records(task, change):
 def test_what_cannot_be_asked_is_named(own, asked, damage, task, message):
     damage(own)
     with pytest.raises(InputError, match=message):
-        load_benchmark(own, asked(task))
+        prepare_task(own, asked(task))
 
 
 def test_the_identity_covers_what_is_asked(own, asked):
-    before = load_benchmark(own, asked("csqa")).sha256()
+    before = prepare_task(own, asked("csqa")).sha256()
     rewrite(own / "csqa", "validation", lambda records: records[0].update(answerKey="A"))
-    assert load_benchmark(own, asked("csqa")).sha256() != before
+    assert prepare_task(own, asked("csqa")).sha256() != before
+
+
+def row(key, cluster="c", query="q"):
+    return Row(id=key, key=key, query=query, options=("a", "b"), gold=0, cluster=cluster)
+
+
+@pytest.mark.parametrize("task", task_definitions.TASKS)
+def test_demonstrations_are_disjoint_from_the_items(benchmarks, asked, task):
+    found = prepare_task(benchmarks, asked(task, 7))
+    assert len(found.shots) == 7
+    for name in ("key", "query", "cluster"):
+        assert not {getattr(r, name) for r in found.shots} & {getattr(r, name) for r in found.rows}
+
+
+def test_the_order_without_a_list_is_that_of_a_hash():
+    def order(task, others, seed):
+        # Rows of an asked row's video are no demonstrations.
+        asked = [row("video|0", cluster="video")]
+        others = [*others, row("video|1", cluster="video")]
+        return prepared_task.order_candidates(task, asked, others, seed)
+
+    others = [row(f"s{n}|{n}", cluster=f"s{n}") for n in range(20)]
+    expected = sorted(
+        others, key=lambda r: hashlib.sha256(f"pike-demos-v1|de|3|{r.key}".encode()).hexdigest()
+    )
+    assert order(GERMAN, others, 3) == order(GERMAN, others[::-1], 3) == expected
+    assert order(GERMAN, others, 4) != expected
+    assert order(task_definitions.translated_hellaswag_task("hi"), others, 3) != expected
+
+
+SEVEN = [row(str(n)) for n in range(7)]
+ENGLISH = task_definitions.HELLASWAG
+
+
+@pytest.mark.parametrize(
+    ("task", "asked", "candidates", "shots", "message"),
+    [
+        (ENGLISH, [], SEVEN, 8, r"8 shots.*7 demonstrations: lower shots$"),
+        (GERMAN, [], [], 1, r"1 shots.*0 demonstrations: lower shots, or items"),
+        (ENGLISH, [row("i")], [row("k")], 1, "'k' is also an evaluated question"),
+    ],
+)
+def test_demonstrations_that_cannot_be_had_are_named(task, asked, candidates, shots, message):
+    with pytest.raises(InputError, match=message):
+        prepared_task.take_demonstrations(task, asked, candidates, shots)

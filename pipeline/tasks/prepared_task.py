@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pike_mixing.errors import InputError
 from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
@@ -21,7 +21,6 @@ from pipeline.runtime import atomic_files, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.tasks import task_definitions
 from pipeline.tasks.task import (
-    CURATED_SPLIT,
     Formulation,
     Prompt,
     Record,
@@ -33,7 +32,8 @@ from pipeline.tasks.task import (
 )
 
 DEMONSTRATIONS = "demonstrations"
-"""Name of the file that holds the curated demonstrations' records."""
+"""Name of the file that holds the curated demonstrations' records, in the list's order."""
+SALT = "pike-demos-v1"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class TaskSpec(TaskOptions):
 
 
 @dataclass(frozen=True)
-class Benchmark:
+class PreparedTask:
     """The rows of a task and the demonstrations that stand before each of them."""
 
     task: Task
@@ -120,7 +120,7 @@ class Benchmark:
         return digest.hexdigest()
 
 
-def load_benchmark(folder: Path, spec: TaskSpec) -> Benchmark:
+def prepare_task(folder: Path, spec: TaskSpec) -> PreparedTask:
     """Rows and demonstrations of a task that was fetched to a folder of its own in `folder`.
 
     Raises:
@@ -134,34 +134,26 @@ def load_benchmark(folder: Path, spec: TaskSpec) -> Benchmark:
         raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
     place = folder / task.name
     manifest = _read_task_manifest(place, task)
-    result = read_task_records(place, split, manifest)
-    count = min(spec.items or task.items or len(result), len(result))
-    rows = list(_asked_rows(task, split, result, range(count), spec.leave_out))
+    records = read_task_records(place, split, manifest)
+    count = min(spec.items or task.items or len(records), len(records))
+    rows = list(_rows_of_records(task, split, records, range(count), spec.leave_out))
     if not rows:
         raise InputError(f"{spec.name}: no row of {split} is left to ask: shorten leave_out")
-    _refuse_duplicate_ids(spec, rows)
+    twins = [name for name, times in Counter(row.id for row in rows).items() if times > 1]
+    if twins:
+        raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")
     if task.curated:
         solved = read_task_records(place, DEMONSTRATIONS, manifest)
-        listed = _asked_rows(task, DEMONSTRATIONS, solved, range(len(solved)))
-        candidates = curated_demonstrations(task, ((row.key, row) for row in listed))
+        candidates = list(_rows_of_records(task, DEMONSTRATIONS, solved, range(len(solved))))
     else:
-        behind = list(_asked_rows(task, split, result, range(count, len(result)), spec.leave_out))
-        candidates = order_candidates_by_hash(task, rows, behind, spec.demonstrations_seed)
-    shots = take_demonstrations(task, rows, candidates, spec.shots)
-    return Benchmark(task, spec, rows, shots)
+        behind = range(count, len(records))
+        others = list(_rows_of_records(task, split, records, behind, spec.leave_out))
+        candidates = order_candidates(task, rows, others, spec.demonstrations_seed)
+    return PreparedTask(task, spec, rows, take_demonstrations(task, rows, candidates, spec.shots))
 
 
 def read_task_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
-    """The records of one file of a fetched task.
-
-    Args:
-        folder: The fetched task.
-        name: The file's name without its suffix.
-        manifest: The folder's.
-
-    Raises:
-        InputError: it is missing, or is not what was fetched.
-    """
+    """The records of one file, without its suffix, of a fetched task, whose manifest lists it."""
     path = folder / f"{name}.jsonl"
     remake = f"fetch it anew with `{program_command('pike')} fetch {folder.name}`"
     listed = manifest["files"].get(path.name)
@@ -186,7 +178,7 @@ def _read_task_manifest(folder: Path, task: Task) -> Mapping[str, Any]:
     return result
 
 
-def _asked_rows(
+def _rows_of_records(
     task: Task,
     split: str,
     records: Sequence[Record],
@@ -201,77 +193,34 @@ def _asked_rows(
                 raise InputError(f"{task.name} {error}") from None
 
 
-def _refuse_duplicate_ids(spec: TaskSpec, rows: Sequence[Row]) -> None:
-    twins = [name for name, count in Counter(row.id for row in rows).items() if count > 1]
-    if twins:
-        raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")
-
-
-SALT = "pike-demos-v1"
-T = TypeVar("T")
-
-
-def curated_demonstrations(task: Task, keyed_values: Iterable[tuple[str, T]]) -> list[T]:
-    """What has the keys of the curated list, in its order; of several with one key the first.
-
-    Raises:
-        InputError: some are not there.
-    """
-    result: dict[str, T] = {}
-    for key, value in keyed_values:
-        result.setdefault(key, value)
-    missing = [key for key in task.curated if key not in result]
-    if missing:
-        raise InputError(
-            f"{task.name}: {len(missing)} of {len(task.curated)} demonstrations are not in the "
-            f"{CURATED_SPLIT} split ({missing[0]!r} is the first): it is another version of the "
-            "data set; fetch the pinned one"
-        )
-    return [result[key] for key in task.curated]
-
-
-def order_candidates_by_hash(
-    task: Task, evaluated: Sequence[Row], not_evaluated: Sequence[Row], seed: int
+def order_candidates(
+    task: Task, asked: Sequence[Row], others: Sequence[Row], seed: int
 ) -> list[Row]:
-    """All rows that may be demonstrations, in the order of their hash.
+    """Those of the other rows that may be demonstrations, in the order of a hash.
 
-    Args:
-        task: Gives the language, which enters the hash.
-        evaluated: Rows that are evaluated.
-        not_evaluated: Rows that are not; those of an asked row's article or video are left out.
-        seed: Another one gives another order.
+    Rows of an asked row's article or video may not. The task gives the language, which enters the
+    hash, as the seed does.
     """
-    taken = {row.cluster for row in evaluated}
-    free = [row for row in not_evaluated if row.cluster not in taken]
+    taken = {row.cluster for row in asked}
 
     def place(row: Row) -> str:
         text = f"{SALT}|{task.language}|{seed}|{row.key}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    return sorted(free, key=place)
+    return sorted((row for row in others if row.cluster not in taken), key=place)
 
 
 def take_demonstrations(
-    task: Task, evaluated: Sequence[Row], candidates: Sequence[Row], shots: int
+    task: Task, asked: Sequence[Row], candidates: Sequence[Row], shots: int
 ) -> list[Row]:
-    """The first `shots` of the candidates.
-
-    Args:
-        task: The task.
-        evaluated: The asked rows.
-        candidates: Rows that may be demonstrations, in their order.
-        shots: How many are taken.
-
-    Raises:
-        InputError: there are too few, or an asked question is among them.
-    """
+    """The first `shots` candidates; an InputError where they are too few, or one is asked."""
     if shots > len(candidates):
         raise InputError(
             f"{task.name}: {shots} shots were asked for, but there are {len(candidates)} "
             "demonstrations: lower shots" + ("" if task.curated else ", or items")
         )
     taken = list(candidates[:shots])
-    questions = {row.query for row in evaluated}
+    questions = {row.query for row in asked}
     for row in taken:
         if row.query in questions:
             raise InputError(

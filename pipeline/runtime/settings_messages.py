@@ -1,7 +1,7 @@
-"""What a file gives, validated by pydantic against dataclasses: all mistakes are told at once.
+"""What a user reads of a wrong key or value: pydantic makes dataclasses of what a file gives.
 
-The dataclasses are the one definition: names, types, limits (`pike_mixing.limits`), defaults and
-the docstring below each field.
+All mistakes are told at once. The dataclasses are the one definition: names, types, limits
+(`pike_mixing.limits`), defaults and the docstring below each field.
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ from pydantic_core import PydanticSerializationError, to_json
 
 from pike_mixing.errors import refuse, shortened_repr
 from pike_mixing.settings import (
-    missing_message,
+    bare_type,
+    missing_setting_message,
     type_hints,
-    type_message,
     unknown_name_message,
-    without_limits,
+    wrong_type_message,
 )
 
 T = TypeVar("T")
@@ -37,7 +37,12 @@ OrOne = BeforeValidator(
 
 
 def validate(
-    kind: type[T], values: Any, place: str, *, together: bool = True, extra: Extra = "forbid"
+    kind: type[T],
+    values: Any,
+    place: str,
+    *,
+    allow_contradictions: bool = False,
+    extra: Extra = "forbid",
 ) -> T:
     """The dataclass `kind` of plain values.
 
@@ -45,7 +50,7 @@ def validate(
         kind: A dataclass, or another type that may hold some.
         values: Plain JSON values, by field name.
         place: Where they were set, for messages: "config.yaml".
-        together: Whether settings that do not go together are refused (`settings_contradictions`).
+        allow_contradictions: Whether settings may be such as `settings_contradictions` names.
         extra: Whether names that the dataclasses do not have are refused or left out.
 
     Raises:
@@ -63,7 +68,7 @@ def validate(
         refuse([*_unreadable_value_problems(values, place)] or [*told, *more])
     except PydanticSerializationError as error:
         refuse([*_unreadable_value_problems(values, place)] or [f"{place}: {error}"])
-    refuse(settings_contradictions(made, place) if together else [])
+    refuse([] if allow_contradictions else settings_contradictions(made, place))
     return made
 
 
@@ -127,8 +132,8 @@ def _explain_error(error: Any, kind: Any, root: str) -> str:
     if told in ("missing", "unexpected_keyword_argument"):
         place, settings = _place_and_type(kind, loc[:-1], root)
         if told == "missing":
-            return missing_message(without_limits(settings), loc[-1], place)
-        return unknown_name_message(loc[-1], type_hints(without_limits(settings)), place)
+            return missing_setting_message(bare_type(settings), loc[-1], place)
+        return unknown_name_message(loc[-1], type_hints(bare_type(settings)), place)
     place, hint = _place_and_type(kind, loc, root)
     if told.startswith("union_tag"):
         kinds = _classes_by_kind(hint)
@@ -136,7 +141,7 @@ def _explain_error(error: Any, kind: Any, root: str) -> str:
             return f"{place}: kind is missing: one of {', '.join(kinds)}"
         return unknown_name_message(error["ctx"]["tag"], kinds, f"{place}.kind")
     wanted = Mapping if _classes_by_kind(hint) else hint
-    return f"{place}: {cause or type_message(error['input'], wanted)}"
+    return f"{place}: {cause or wrong_type_message(error['input'], wanted)}"
 
 
 def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any]:
@@ -146,7 +151,7 @@ def _place_and_type(kind: Any, loc: Sequence[Any], place: str) -> tuple[str, Any
         if kinds := _classes_by_kind(hint):
             hint = kinds[part]
             continue
-        hint = without_limits(hint)
+        hint = bare_type(hint)
         if get_origin(hint) in (tuple, list):
             place, hint = f"{place}[{part}]", get_args(hint)[0]
         elif get_origin(hint) is None:
