@@ -25,7 +25,6 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.settings_messages import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""
@@ -94,7 +93,7 @@ def join_included(
         )
     if path.resolve() in included_by:
         raise InputError(f"include: {path} includes itself: take one `include` out")
-    if len(included_by) > DEEPEST:
+    if len(included_by) > strict_yaml.DEEPEST:
         raise InputError(
             f"include: {path}: {len(included_by)} files include each other down to it: join some"
         )
