@@ -145,8 +145,7 @@ class _Verification:
         place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
         remedy = f"{_delete_instruction(place)}, or put it elsewhere"
         if path in self._planned:
-            first = f"rm -rf {shlex.quote(str(place))}"
-            remedy = f"make it again with `{first} && {output_root.command_to_make(piece.path)}`"
+            remedy = _remedy(piece.path, piece.stage)
         self._add(f"{piece.path} is of {name!r}, not of {place}: {remedy}", place, piece.stage)
         return True
 
@@ -344,8 +343,10 @@ def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
     has_own_folder = stage not in ownership.MAKE_FILES or stage == "report"
     if files is None:
         names = [f"{path.name.partition('.')[0]}.{suffix}" for suffix in SUFFIXES]
-        files = [*folder.rglob("*")] if has_own_folder else [folder / name for name in names]
-        files = [file for file in files if file.is_file() and file.name != ownership.MARK]
+        # A training replaces what lies in its folder, marked or not.
+        is_marked = has_own_folder and stage != "pretrain"
+        places = folder.rglob("*") if is_marked else (folder / name for name in names)
+        files = [file for file in places if file.is_file() and file.name != ownership.MARK]
     away = [p for p in (*files, path) if p.is_symlink() or atomic_files.kind_of_non_file(p)]
     unmarked = _unmarked_files([*files, path], stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]

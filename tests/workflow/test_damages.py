@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from edits import cut, flip, folder, link, put, remove, values
+from edits import copy, cut, flip, folder, link, put, remove, values
 
 from pipeline.runtime import checksums
 
@@ -155,10 +155,20 @@ def test_the_commands_that_are_named_heal_every_kind_of_file(finished):
     kept = (".made-by", checksums.REMEMBERED)
     assert not [p for p in finished.path("results").rglob(".*") if not p.name.endswith(kept)]
     assert finished.plan() == set()
+    copy("results/tables/accuracy.manifest.json", "results/tables/costs.manifest.json")(
+        finished.root
+    )
+    shutil.rmtree(finished.path(f"{RUNS}/mostly-easy/seed0"))
+    shutil.copytree(finished.path(f"{RUNS}/mix/seed0"), finished.path(f"{RUNS}/mostly-easy/seed0"))
     for name in BOTH:
         cut(f"results/{name}")(finished.root)
         cut(f"results/{name.rpartition('/')[0]}/.made-by", 0)(finished.root)
-    heal(finished)
+    told = heal(finished)
+    for what in (
+        "tables/accuracy.manifest.json is of 'costs', not",
+        "/mostly-easy/seed0/manifest.json is of",
+    ):
+        assert what in told
     assert "all is whole" in finished.pike("verify", "results").stdout
     # A run that lost its manifest alone, as a job does that failed, is not finished.
     finished.path(finished.manifest("mix")).unlink()
