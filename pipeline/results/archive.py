@@ -119,19 +119,10 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
 
     Somebody else may have made it: nothing is read or written before all that it names has been
     judged, no link is followed out of it or out of `out`, and nothing is read that its manifest
-    does not list.
-
-    Args:
-        archive: What `pike record` or `pike crate` wrote.
-        out: The results folder to make; what an earlier call made there is made anew.
-        only: Names of tables and figures; without any, all of them and the report.
+    does not list. `only` names tables and figures; without any, all are made, and the report.
 
     Returns:
         Where the results are, and what to ask next.
-
-    Raises:
-        InputError: this is no archive, a file of it was changed or is not listed, a name is not in
-            it, or a folder of `out` is a link.
     """
     inner = archive / "recorded"
     if os.path.lexists(inner):
