@@ -207,11 +207,10 @@ def methods_text(arguments: argparse.Namespace) -> str:
     if name is not None:
         find = finder_registry.finder_class if name in FINDERS else registry.rule_class
         kinds = {name: find(name)}
-    return "\n\n".join(_method_text(*item) for item in kinds.items())
-
-
-def _method_text(name: str, kind: type[Any]) -> str:
-    return "\n".join([name, *wrap_text(kind.about, "  "), *setting_lines(kind)])
+    return "\n\n".join(
+        "\n".join([name, *wrap_text(kind.about, "  "), *setting_lines(kind)])
+        for name, kind in kinds.items()
+    )
 
 
 def list_or_fetch_swarms(arguments: argparse.Namespace) -> str:

@@ -120,33 +120,26 @@ class Movement:
         # Enough for all steps: no later look can warn.
         if _moved_rows(state) >= max(1, self.steps / self.window):
             return {}, None
-        apart_K = np.abs(weights_K - self.method.weights(self.start, step))
-        K = len(weights_K)
-        by_counts = np.abs(
-            count_K - rows_of_domains(self.method, self.start, step, self.rows, self.rounding, K)
-        )
-        by_coefficients = np.full_like(apart_K, -1.0)
+        b, K = self.rows, len(weights_K)
+        start_rows_K = rows_of_domains(self.method, self.start, step, b, self.rounding, K)
+        weight_change_K = np.abs(weights_K - self.method.weights(self.start, step))
+        # All coefficients may be 0; -1: none was chosen.
+        change_K = np.full(K, -1.0)
         if chosen_K is not None:
-            # All of them may be 0.
             share_K = np.nan_to_num(chosen_K) / (np.nansum(np.abs(chosen_K)) or 1.0)
-            by_coefficients = np.abs(share_K - count_K / self.rows)
-        rows_3xK = np.stack(
-            [by_counts, self.rows * apart_K, self.rows * by_coefficients.clip(min=0)]
-        )
-        largest_2 = np.array([apart_K.max(), by_coefficients.max()])
+            change_K = np.abs(share_K - count_K / b)
+        rows_3xK = [np.abs(count_K - start_rows_K), b * weight_change_K, b * change_K.clip(min=0)]
+        largest_2 = np.array([weight_change_K.max(), change_K.max()])
         due = int(state["due_1"][0])
         if due < 0 and largest_2.max() > NOISE:
             due = step
         changed = {
-            "moved_rows_3": state["moved_rows_3"] + rows_3xK.sum(axis=1) / 2,
+            "moved_rows_3": state["moved_rows_3"] + np.sum(rows_3xK, axis=1) / 2,
             "largest_change_2": np.maximum(state["largest_change_2"], largest_2),
             "due_1": np.array([due]),
         }
-        looks = (
-            (step == 0 and self._can_never_move())
-            or step + 1 == self.steps
-            or (due >= 0 and step - due + 1 == self.window)
-        )
+        is_window_over = due >= 0 and step - due + 1 == self.window
+        looks = step + 1 == self.steps or is_window_over or (step == 0 and self._can_never_move())
         return changed, self._warning_if_idle(state | changed, step) if looks else None
 
     def _can_never_move(self) -> bool:
@@ -158,52 +151,49 @@ class Movement:
 
     def _warning_if_idle(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
-        b, name = self.rows, self.name
-        due = int(state["due_1"][0])
+        b, due, moved = self.rows, int(state["due_1"][0]), _moved_rows(state)
         steps = step + 1 - max(due, 0)
-        moved, hidden = (
-            _moved_rows(state),
-            float(state["moved_rows_3"][1] - state["moved_rows_3"][0]),
-        )
         if moved >= max(1, steps / self.window):
             return None
         if len(self.domains) == 1:
             return (
-                f"{name} has one domain alone, and nothing to mix: it trains as any method does; "
-                "give the scenario more domains"
+                f"{self.name} has one domain alone, and nothing to mix: it trains as any method "
+                "does; give the scenario more domains"
             )
-        change, chosen = state["largest_change_2"].tolist()
-        what = "weight" if chosen < 0 else "coefficient"
-        change = max(change, chosen)
+        of_weight, of_coefficient = state["largest_change_2"].tolist()
+        what = "weight" if of_coefficient < 0 else "coefficient"
+        change = max(of_weight, of_coefficient)
         since = "" if due < 0 else f" since its {what}s were first due to change"
         return (
-            f"{name} has moved {_two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
+            f"{self.name} has moved {_two_digits(moved)} of {steps * b:,} rows in the {steps:,} "
             f"steps{since} (largest change of a {what} {_two_digits(change)}; one row of {b} is "
             f"{_two_digits(1 / b)}): it trains as with its initial weights; "
-            f"{self._advice_text(state, change, hidden)}"
+            f"{self._advice_text(state, change)}"
         )
 
-    def _advice_text(self, state: State, change: float, hidden: float) -> str:
+    def _advice_text(self, state: State, change: float) -> str:
         own = [n for n in STEP_SIZES if hasattr(self.method, n)]
         if int(state["due_1"][0]) < 0:
-            begin = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
+            names = ", ".join(n for n in SCHEDULE if hasattr(self.method, n))
             return (
                 "nothing was measured that changed any: have it begin earlier"
-                f"{f' ({begin})' if begin else ''} or train for more steps"
+                f"{f' ({names})' if names else ''} or train for more steps"
             )
-        advice = [f"raise {' and '.join(own)}" if own else "its rule finds little to change"]
+        advice = f"raise {' and '.join(own)}" if own else "its rule finds little to change"
         times = 1 / self.rows / change if change > NOISE else 0
         if own and times > 1:
-            advice[0] += f" by about {_two_digits(times)} times"
-        fixed = self.rounding == "systematic" or has_own_allocation(self.method)
-        if not fixed and hidden >= 1:
-            advice.append(
-                f"or round systematically (largest remainders hid {_two_digits(hidden)} rows)"
+            advice += f" by about {_two_digits(times)} times"
+        by_counts, by_weights, _ = state["moved_rows_3"].tolist()
+        is_exact = self.rounding == "systematic" or has_own_allocation(self.method)
+        if not is_exact and (hidden := by_weights - by_counts) >= 1:
+            advice += (
+                f"; or round systematically (largest remainders hid {_two_digits(hidden)} rows)"
             )
-        if not np.isnan(state["measured_5xK"]).all():
-            last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
-            advice.append(self._proposal_text(last))
-        return "; ".join(part for part in advice if part)
+        if np.isnan(state["measured_5xK"]).all():
+            return advice
+        last = Statistics(**dict(zip(FIELDS, state["measured_5xK"], strict=True)))
+        proposal = self._proposal_text(last)
+        return f"{advice}; {proposal}" if proposal else advice
 
     def _proposal_text(self, statistics: Statistics) -> str:
         """Settings that would act, in words; nothing of a method that has none to propose."""

@@ -219,13 +219,11 @@ def signals_in_float64(signals: Signals) -> Signals:
     Counts of whole numbers become int64: an unsigned one less 1 could be huge.
     """
 
-    def cast(value: Any) -> Any:
-        if not isinstance(value, np.ndarray):
-            return value
-        return value.astype(np.float64, copy=False)
-
     def cast_all(holder: Any) -> dict[str, Any]:
-        return {name: cast(value) for name, value in vars(holder).items()}
+        return {
+            name: value.astype(np.float64, copy=False) if isinstance(value, np.ndarray) else value
+            for name, value in vars(holder).items()
+        }
 
     values = cast_all(signals)
     if signals.statistics is not None:

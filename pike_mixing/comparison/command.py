@@ -201,9 +201,9 @@ def _gate_exit_code(gate: str, comparison: "Comparison") -> int:
         return {BETTER: HOLDS, WORSE: FAILS, EQUAL: FAILS}.get(row.verdict, OPEN)
     if comparison.margin is None:
         raise InputError("--gate not-worse: say how much worse does not matter: --margin M")
-    if row.why is not None or row.low is None or row.high is None:
+    if row.why_none is not None or row.low is None or row.high is None:
         return OPEN
-    low, high = (row.low, row.high) if row.higher else (-row.high, -row.low)
+    low, high = (row.low, row.high) if row.higher_is_better else (-row.high, -row.low)
     if low > -comparison.margin:
         return HOLDS
     return FAILS if high < -comparison.margin else OPEN

@@ -90,7 +90,7 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
             continue
         runs = [one.run for one in parts]
         # Of the task that was evaluated most often: its evaluations.
-        having = {c.task: [r for r in runs if r in c.found] for c in scores.columns.values()}
+        having = {c.task: [r for r in runs if r in c.rows_by_run] for c in scores.columns.values()}
         task = max(having, key=lambda name: len(having[name]), default="")
         times = len(having.get(task, ()))
         is_repeated = times > 1
@@ -199,5 +199,5 @@ def _split_by_evaluation(logs: Sequence[Log], meaning: str | None) -> list[list[
 def _move_scores(scores: Scores, runs: Sequence[Run], into: Run) -> None:
     for column in scores.columns.values():
         for run in runs:
-            if run in column.found:
-                column.found[into] = column.found.pop(run)
+            if run in column.rows_by_run:
+                column.rows_by_run[into] = column.rows_by_run.pop(run)

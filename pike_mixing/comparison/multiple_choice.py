@@ -75,7 +75,7 @@ def item_points(score_C: Floats, candidates_I: Ints, gold_I: Ints) -> Floats:
     return best_C[start_I + gold_I] / np.add.reduceat(best_C.astype(np.int64), start_I)
 
 
-def accuracy(point_I: Floats, clusters: Sequence[str]) -> MeanAndError:
+def accuracy_percent(point_I: Floats, clusters: Sequence[str]) -> MeanAndError:
     """Accuracy in percent and its standard error, clustered by article, video or document."""
     _, cluster_I = np.unique(clusters, return_inverse=True)
     mean, stderr = clustered_mean(np.bincount(cluster_I, weights=point_I), np.bincount(cluster_I))

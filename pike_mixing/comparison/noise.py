@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, scores
 from pike_mixing.comparison.group_difference import find_outlying_run
 from pike_mixing.comparison.long_table import EVERY
@@ -36,17 +35,18 @@ class Noise:
     task: str
     metric: str
     runs: list[str]
-    mean_S: Floats
     sd: float
     """Over seeds, on these items."""
-    low: float
-    high: float
+    means: list[float]
+    """Of the runs."""
+    sd_low: float
+    sd_high: float
     """95 % interval of `sd`, where seeds are normal."""
-    of_items: float | None
+    error_of_items: float | None
     """Error of a score from the choice of items."""
-    of_difference: float | None
-    """Error of the difference of two runs of the recipe from the choice of items."""
-    shown: dict[int, float | None]
+    error_of_items_of_a_difference: float | None
+    """The same of the difference of two runs of the recipe."""
+    smallest_shown: dict[int, float | None]
     """By number of seeds a side, the smallest difference that shows with 80 % probability."""
     warnings: list[str]
 
@@ -96,8 +96,8 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
         column.task,
         column.metric,
         names,
-        mean_S,
         sd,
+        mean_S.tolist(),
         low,
         high,
         # Of a mean that is shown, without a verdict.
@@ -154,7 +154,7 @@ def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
 
 def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
     """The noise of all recipes and tasks as text or JSON."""
-    recipes = sorted({run.side for column in columns for run in column.found})
+    recipes = sorted({run.side for column in columns for run in column.rows_by_run})
     try:
         found = [
             estimate_noise(column, scores.runs(side), most_missing)
@@ -165,20 +165,9 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
         raise scores.error_with_notes(str(error)) from None
     warnings = [*scores.all_notes(), *differing_recipes_warnings(found)]
     if format == "json":
-        rows = [
-            {
-                **{name: getattr(one, name) for name in ("recipe", "task", "metric", "runs", "sd")},
-                "means": one.mean_S.tolist(),
-                "sd_low": one.low,
-                "sd_high": one.high,
-                "error_of_items": one.of_items,
-                "error_of_items_of_a_difference": one.of_difference,
-                "smallest_shown": one.shown,
-                "warnings": one.warnings,
-            }
-            for one in found
-        ]
-        return json.dumps({"recipes": rows, "warnings": warnings}, indent=2, allow_nan=False)
+        return json.dumps(
+            {"recipes": [*map(vars, found)], "warnings": warnings}, indent=2, allow_nan=False
+        )
     return "\n".join(
         [*_repeats_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
     )
@@ -203,10 +192,10 @@ def _noise_table(noises: Sequence[Noise]) -> str:
     head += [f"{count} seed{'s' if count > 1 else ''}" for count in SEEDS]
     table = [head]
     for one in noises:
-        items = "" if one.of_items is None else f"{one.of_items:.4f}"
-        cells = [one.recipe, one.task, str(len(one.runs)), f"{one.mean_S.mean():.4f}"]
-        cells += [f"{one.sd:.4f}", f"{one.low:.4f} to {one.high:.4f}", items]
-        table.append(cells + ["" if d is None else f"{d:.4f}" for d in one.shown.values()])
+        items = "" if one.error_of_items is None else f"{one.error_of_items:.4f}"
+        cells = [one.recipe, one.task, str(len(one.runs)), f"{np.mean(one.means):.4f}"]
+        cells += [f"{one.sd:.4f}", f"{one.sd_low:.4f} to {one.sd_high:.4f}", items]
+        table.append(cells + ["" if d is None else f"{d:.4f}" for d in one.smallest_shown.values()])
     return "\n".join(aligned_lines(table, range(2, len(head))))
 
 

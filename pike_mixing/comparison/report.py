@@ -10,6 +10,13 @@ from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pike_mixing.comparison.verdicts import EQUAL, UNKNOWN, Comparison, Row
 
 HEAD = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "verdict")
+VALUES = (
+    *("task", "metric", "higher_is_better", "a", "b", "difference", "low", "high", "p", "p_holm"),
+    *("verdict", "why_none", "items", "documents", "documents_alike", "wide"),
+    *("effective_documents", "error_of_seeds", "error_of_items", "smallest_shown"),
+    *("items_wanted", "runs_wanted"),
+)
+"""Of each row, in JSON and CSV."""
 NUMBERS = range(2, 7)
 """Columns of numbers, which stand at the right."""
 
@@ -41,7 +48,7 @@ def verdict_text(comparison: Comparison, row: Row) -> str:
     """A row's verdict in words; `power_text` says why there is none."""
     if row.is_same and row.verdict == UNKNOWN:
         return "equal here"
-    if row.why is not None:
+    if row.why_none is not None:
         return "no verdict"
     return f"equal within {comparison.margin:g}" if row.verdict == EQUAL else row.verdict
 
@@ -53,16 +60,16 @@ def p_text(p: float | None) -> str:
 def power_text(comparison: Comparison, row: Row) -> str:
     """What the comparison of a row could have shown, and what would tell."""
     name = row_label(comparison, row)
-    if row.why is not None:
+    if row.why_none is not None:
         why = "on other items, no verdict" if row.is_same else "no verdict"
-        return f"{name}: {why}: {row.why}."
-    if row.shown is None:
+        return f"{name}: {why}: {row.why_none}."
+    if row.smallest_shown is None:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"
-    said = f"{name}: {counts} could have shown {row.shown:.4f}"
+    said = f"{name}: {counts} could have shown {row.smallest_shown:.4f}"
     wide = (
-        f" {row.alike:,} of the documents show the same difference; the interval leaves room for "
-        "kinds of documents that were not drawn, and is wider than 95 % need."
+        f" {row.documents_alike:,} of the documents show the same difference; the interval leaves "
+        "room for kinds of documents that were not drawn, and is wider than 95 % need."
         if row.wide
         else ""
     )
@@ -95,10 +102,10 @@ def _side_lines(comparison: Comparison) -> list[str]:
 
 
 def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:
-    higher = {row.higher for row in comparison.tasks}
+    higher = {row.higher_is_better for row in comparison.tasks}
     way = "Higher is better" if higher == {True} else "Lower is better"
     if len(higher) > 1:
-        lower = ", ".join(row.task or "" for row in comparison.tasks if not row.higher)
+        lower = ", ".join(row.task or "" for row in comparison.tasks if not row.higher_is_better)
         way = f"Higher is better, but lower of {lower}"
     family = f"; p of {len(comparison.tasks)} tasks by Holm" if len(comparison.tasks) > 1 else ""
     lines = [f"{way}{family}; better and worse: p < {LEVEL:g}, of A."]
@@ -148,30 +155,15 @@ def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
 
 def row_values(comparison: Comparison, row: Row) -> dict[str, Any]:
     """A row's numbers by name."""
-    return {
+    found = row.estimate
+    others = {
         "task": row_label(comparison, row),
-        "metric": row.metric,
-        "higher_is_better": row.higher,
-        "a": row.a,
-        "b": row.b,
-        "difference": row.estimate.difference,
-        "low": row.low,
-        "high": row.high,
-        "p": row.p,
-        "p_holm": row.p_holm,
-        "verdict": row.verdict,
-        "why_none": row.why,
-        "items": row.items,
-        "documents": row.documents,
-        "documents_alike": row.alike,
-        "wide": row.wide,
-        "effective_documents": row.estimate.effective,
-        "error_of_seeds": row.estimate.of_seeds,
-        "error_of_items": row.estimate.of_items,
-        "smallest_shown": row.shown,
-        "items_wanted": row.items_wanted,
-        "runs_wanted": row.runs_wanted,
+        "difference": found.difference,
+        "effective_documents": found.effective,
+        "error_of_seeds": found.of_seeds,
+        "error_of_items": found.of_items,
     }
+    return {name: others[name] if name in others else getattr(row, name) for name in VALUES}
 
 
 def as_json(comparison: Comparison, notes: Sequence[str]) -> str:

@@ -83,12 +83,12 @@ class Column:
     """Whether a higher score is better; None where nothing says so."""
     items: dict[Hashable, int] = field(default_factory=dict)
     """The place of each item by what identifies it."""
-    cluster: list[Hashable] = field(default_factory=list)
+    item_clusters: list[Hashable] = field(default_factory=list)
     """Of each item: the document that it was made from."""
-    weight: "array[float]" = field(default_factory=lambda: array("d"))
+    item_weights: "array[float]" = field(default_factory=lambda: array("d"))
     """Of each item in the mean: how many tokens its score is the mean of."""
-    found: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
-    """Places and scores of each run's rows."""
+    rows_by_run: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
+    """Places and scores of the rows of each run."""
 
     def add_score(
         self, run: Run, item: Hashable, score: float, *, weight: float = 1.0, cluster: Hashable,
@@ -100,23 +100,23 @@ class Column:
             InputError: another row gave the item another weight or document.
         """
         place = self.items.setdefault(item, len(self.items))
-        if place == len(self.weight):
-            self.weight.append(weight)
-            self.cluster.append(cluster)
-        elif self.weight[place] != weight:
+        if place == len(self.item_weights):
+            self.item_weights.append(weight)
+            self.item_clusters.append(cluster)
+        elif self.item_weights[place] != weight:
             raise InputError(
                 f"{source}: {self.task}: item {item_name(item)} has the weight {weight:g}, "
-                f"elsewhere {self.weight[place]:g}: scores by token of different tokenizers cannot "
-                "be compared: take scores by byte or by word"
+                f"elsewhere {self.item_weights[place]:g}: scores by token of different tokenizers "
+                "cannot be compared: take scores by byte or by word"
             )
-        elif self.cluster[place] != cluster:
+        elif self.item_clusters[place] != cluster:
             raise InputError(
                 f"{source}: {self.task}: item {item_name(item)} is of document {cluster}, "
-                f"elsewhere of {self.cluster[place]}: give one document to each item"
+                f"elsewhere of {self.item_clusters[place]}: give one document to each item"
             )
-        if run not in self.found:
-            self.found[run] = array("q"), array("d")
-        places, scores = self.found[run]
+        if run not in self.rows_by_run:
+            self.rows_by_run[run] = array("q"), array("d")
+        places, scores = self.rows_by_run[run]
         places.append(place)
         scores.append(score)
 
@@ -125,13 +125,16 @@ class Column:
 
         Items that one of them lacks are left out; runs without the task count for nothing.
         """
-        having = [run for run in runs if run in self.found]
+        having = [run for run in runs if run in self.rows_by_run]
         if having:
             mean_I = _score_matrix(self, having).mean(axis=0)
             for run in having:
-                del self.found[run]
+                del self.rows_by_run[run]
             place_I = np.flatnonzero(np.isfinite(mean_I))
-            self.found[into] = (array("q", place_I.tolist()), array("d", mean_I[place_I].tolist()))
+            self.rows_by_run[into] = (
+                array("q", place_I.tolist()),
+                array("d", mean_I[place_I].tolist()),
+            )
 
 
 WEIGHTS = ("pretrained", "model", "model_name", "model_path", "path", "engine")
@@ -272,7 +275,7 @@ class Scores:
 
     def runs(self, side: str) -> list[Run]:
         """The runs of a side, in the order of their names."""
-        found = {run for column in self.columns.values() for run in column.found}
+        found = {run for column in self.columns.values() for run in column.rows_by_run}
         return sorted((r for r in found if r.side == side), key=lambda run: (run.name, run.seed))
 
 
@@ -376,7 +379,8 @@ def pair_runs(
         )
     kept = np.flatnonzero(whole_I)
     document_I = [
-        document_codes.setdefault(column.cluster[i], len(document_codes)) for i in kept.tolist()
+        document_codes.setdefault(column.item_clusters[i], len(document_codes))
+        for i in kept.tolist()
     ]
     return Paired(
         column.task,
@@ -384,7 +388,7 @@ def pair_runs(
         column.higher,
         tables[0][:, kept],
         tables[1][:, kept],
-        np.array(column.weight)[kept],
+        np.array(column.item_weights)[kept],
         np.array(document_I, np.int64),
         *counts,
     )
@@ -394,12 +398,12 @@ def _score_matrix(column: Column, runs: Sequence[Run]) -> Floats:
     """R x I scores; no number where a run lacks an item."""
     result = np.full((len(runs), len(column.items)), np.nan)
     for row, run in zip(result, runs, strict=True):
-        if run not in column.found:
+        if run not in column.rows_by_run:
             raise InputError(
                 f"run {run.name} has no task {column.task} with {column.metric}: give runs of the "
                 "same tasks, or choose with --tasks"
             )
-        places, scores = (np.array(one) for one in column.found[run])
+        places, scores = (np.array(one) for one in column.rows_by_run[run])
         if len(np.unique(places)) < len(places):
             twice = int(np.flatnonzero(np.bincount(places) > 1)[0])
             raise InputError(

@@ -47,7 +47,7 @@ class Row:
 
     task: str | None
     metric: str
-    higher: bool
+    higher_is_better: bool
     a: float
     b: float
     estimate: Estimate
@@ -56,17 +56,17 @@ class Row:
     p: float | None
     p_holm: float | None
     verdict: str
-    why: str | None
+    why_none: str | None
     """Why no verdict can rest on it."""
     items: int
     documents: int
-    alike: int
+    documents_alike: int
     """Documents that show one and the same difference, as none; of the mean, in every task."""
     is_same: bool
     """Whether both sides score every item alike: whatever else is open, they are equal here."""
     wide: bool
     """Whether the interval is wider than 95 % need: by `WIDE` or more, for what was not drawn."""
-    shown: float | None
+    smallest_shown: float | None
     """The smallest difference that it would have shown with probability `POWER`."""
     runs_wanted: float | None
     """Runs of each side that would show the observed difference; None: none would."""
@@ -251,7 +251,7 @@ def _build_row(
     return Row(
         task=single.task if single else None,
         metric=facts[0].one.metric if len({one.one.metric for one in facts}) == 1 else "scores",
-        higher=facts[0].one.higher,
+        higher_is_better=facts[0].one.higher,
         a=means[0],
         b=means[1],
         estimate=found,
@@ -260,15 +260,15 @@ def _build_row(
         p=p,
         p_holm=p_holm,
         verdict=verdict,
-        why=why,
+        why_none=why,
         items=sum(len(one.one.weight_I) for one in facts),
         documents=len(names),
-        alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
+        documents_alike=len(names) - len(np.unique(np.concatenate([one.apart for one in facts]))),
         is_same=all(
             np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
         ),
         wide=mean_difference.interval_widening(found) >= WIDE,
-        shown=detectable_difference(found, level) if known else None,
+        smallest_shown=detectable_difference(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
     )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pike_mixing.comparison.multiple_choice import SCORES, accuracy, item_points
+from pike_mixing.comparison.multiple_choice import SCORES, accuracy_percent, item_points
 
 
 def test_points_are_shared_by_the_best():
@@ -17,8 +17,8 @@ def test_an_accuracy_and_its_error_by_hand():
     # Residuals 2 - 0.75 * 2, 1 - 0.75 and 0 - 0.75.
     squares = 0.5**2 + 0.25**2 + 0.75**2
     expected = pytest.approx((75, 100 * math.sqrt(3 / 2 * squares) / 4))
-    assert accuracy(np.array([1.0, 1, 1, 0]), ["a", "a", "b", "c"]) == expected
-    assert accuracy(np.array([1.0, 0]), ["a", "a"]) == (50, None)
+    assert accuracy_percent(np.array([1.0, 1, 1, 0]), ["a", "a", "b", "c"]) == expected
+    assert accuracy_percent(np.array([1.0, 0]), ["a", "a"]) == (50, None)
 
 
 def test_scores_by_hand():

@@ -7,13 +7,13 @@ import json
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 import tarfile
 import tempfile
 import types
 from collections import Counter
 from pathlib import Path
+from unittest import mock
 
 import documented
 import numpy as np
@@ -31,16 +31,7 @@ from pipeline.data.local import LocalSource
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
 READ = {name: share for name, share in SHARES.items() if share}
-
-
-@pytest.fixture
-def paths(tmp_path):
-    """A folder for each domain, with a file of rows that name it."""
-    for name in SHARES:
-        (tmp_path / name).mkdir()
-        rows = [json.dumps({"text": name})] * 50
-        (tmp_path / name / "rows.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    return {name: str(tmp_path / name) for name in SHARES}
+PATHS = {name: f"/data/{name}" for name in SHARES}
 
 
 def run_with(text, **modules):
@@ -50,15 +41,8 @@ def run_with(text, **modules):
         module = types.ModuleType(place)
         vars(module).update(names)
         made[place.replace("__", ".")] = module
-    before = {name: sys.modules.get(name) for name in made}
-    try:
-        sys.modules.update(made)
+    with mock.patch.dict(sys.modules, made):
         return defined(text)
-    finally:
-        for name, module in before.items():
-            sys.modules.pop(name)
-            if module is not None:
-                sys.modules[name] = module
 
 
 def defined(text):
@@ -68,9 +52,9 @@ def defined(text):
         return runpy.run_path(f"{folder}/mixture.py")
 
 
-def kept(**fixed):
-    """A class that keeps its arguments."""
-    return lambda *positional, **named: types.SimpleNamespace(given=positional, **fixed, **named)
+def kept(*positional, **named):
+    """What stands for a class, and keeps its arguments."""
+    return types.SimpleNamespace(given=positional, **named)
 
 
 def of_interleave(files):
@@ -78,7 +62,7 @@ def of_interleave(files):
     loaded = type("Loaded", (str,), {"info": types.SimpleNamespace(builder_name="json")})
     modules = {
         "IterableDataset": None,
-        "interleave_datasets": kept(),
+        "interleave_datasets": kept,
         "load_dataset": lambda path, split, streaming: loaded(path),
     }
     mixed = run_with(files["mixture.py"], datasets=modules, fsspec={})["mixture"]()
@@ -103,13 +87,13 @@ def of_olmo(files):
 
 def of_torchtitan(files):
     data = {
-        "ConcatThenSplitPackingConfig": kept(),
-        "DatasetMixConfig": kept(),
-        "IndexedJsonlSource": types.SimpleNamespace(Config=kept()),
-        "SingleDatasetConfig": kept(),
-        "WeightedDataset": kept(),
+        "ConcatThenSplitPackingConfig": kept,
+        "DatasetMixConfig": kept,
+        "IndexedJsonlSource": types.SimpleNamespace(Config=kept),
+        "SingleDatasetConfig": kept,
+        "WeightedDataset": kept,
     }
-    text = {"TextProcessor": types.SimpleNamespace(Config=kept())}
+    text = {"TextProcessor": types.SimpleNamespace(Config=kept)}
     modules = {"torchtitan__components__data": data, "torchtitan__hf_datasets__text_datasets": text}
     mixed = run_with(files["mixture.py"], **modules)["mixture"]
     for one in mixed.datasets:
@@ -126,7 +110,7 @@ def of_levanter(files):
 
 def of_litdata(files):
     modules = {
-        "CombinedStreamingDataset": kept(),
+        "CombinedStreamingDataset": kept,
         "StreamingDataset": lambda path, shuffle: path,
     }
     mixed = run_with(files["mixture.py"], litdata=modules)["mixed"]
@@ -135,7 +119,7 @@ def of_litdata(files):
 
 
 def of_streaming(files):
-    modules = {"Stream": kept(), "StreamingDataset": kept()}
+    modules = {"Stream": kept, "StreamingDataset": kept}
     streams = run_with(files["mixture.py"], streaming=modules)["streams"]
     return [(one.local, one.proportion) for one in streams]
 
@@ -178,11 +162,11 @@ SCHEMAS = {
 
 
 @pytest.mark.parametrize("trainer", FORMATS)
-def test_shares_and_paths_come_back_by_the_documented_schema(trainer, paths):
+def test_shares_and_paths_come_back_by_the_documented_schema(trainer):
     plan = export.plan_of_shares(SHARES, "--mixture")
-    files, remarks = export.export(trainer, plan, paths, rows=ROWS)
+    files, remarks = export.export(trainer, plan, PATHS, rows=ROWS)
     read = dict(SCHEMAS[trainer](files))
-    assert read == pytest.approx({paths[name]: share for name, share in READ.items()}, abs=1e-7)
+    assert read == pytest.approx({PATHS[name]: share for name, share in READ.items()}, abs=1e-7)
     assert sum(read.values()) == pytest.approx(1, abs=1e-12)
     assert "left out, as their share is 0: none" in remarks
     for name, text in files.items():
@@ -615,7 +599,7 @@ SCHEDULE = {
 }
 
 
-def test_stages_are_told_in_steps(said, tmp_path):
+def test_stages_are_told_in_steps(said, tmp_path, capsys):
     (tmp_path / "s.json").write_text(json.dumps(SCHEDULE), encoding="utf-8")
     options = ["--from", tmp_path / "s.json", "--path", "*=/data/*", "web=/w", "--steps", "200"]
     staged = yaml.safe_load(said("export", "levanter", *options))["data"]
@@ -623,25 +607,17 @@ def test_stages_are_told_in_steps(said, tmp_path):
         [0, {"web": 0.5, "code": 0.5}], [100, {"web": 0.25, "code": 0.75}], [180, {"web": 1.0}],
     ]  # fmt: skip
     assert staged["components"]["web"]["source"]["train_urls"] == ["/w"]
-    assert main_err(said, "megatron-lm", options, tmp_path / "out")[-3:] == [
-        "stage-1: steps 0 to 100 (100 steps), from the start, with the learning-rate schedule of "
-        "the whole run",
-        "stage-2: steps 100 to 180 (80 steps), from the checkpoint of stage-1, with the "
-        "learning-rate schedule of the whole run",
-        "stage-3: steps 180 to 200 (20 steps), from the checkpoint of stage-2, with the "
-        "learning-rate schedule of the whole run",
-    ]
+    words = ["export", "megatron-lm", *map(str, options), "--out", str(tmp_path / "out")]
+    assert main(words) == 0
+    first, *remarks = capsys.readouterr().err.splitlines()
+    assert first.startswith("megatron-lm: shares are of: ")
+    stages = ("0 to 100 (100 steps), from the start", "100 to 180 (80 steps), from the checkpoint")
+    for remark, begin in zip(remarks[-3:-1], stages, strict=True):
+        assert begin in remark
+        assert remark.endswith(", with the learning-rate schedule of the whole run")
+    assert "stage-3: steps 180 to 200 (20 steps), from the checkpoint of stage-2" in remarks[-1]
     assert (tmp_path / "out/stage-2/blend.txt").read_text() == "0.25 /w\n0.75 /data/code\n"
     assert (tmp_path / "out/stage-3/blend.txt").read_text() == "1.0 /w\n"
-
-
-def main_err(said, trainer, options, out):
-    """What a command writes on the standard error, in a process of its own."""
-    words = [sys.executable, "-m", "pike_mixing", "export", trainer, *map(str, options)]
-    done = subprocess.run([*words, "--out", out], capture_output=True, text=True, check=True)
-    first, *remarks = done.stderr.splitlines()
-    assert first.startswith(f"{trainer}: shares are of: ")
-    return [line.removeprefix("  ") for line in remarks]
 
 
 def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_path, capsys):
