@@ -265,13 +265,13 @@ def left_out(swarms: Mapping[int, Swarm]) -> dict[str, Floats]:
             "gaussian-process": GaussianProcess().fit(train),
         }
         for name, fitted in fits.items():
-            epochs_NxK = test.epochs()
+            epochs_NxK = test.epochs_of_runs()
             if name == "permuted":
                 moved = [
                     dataclasses.replace(r, available_K=np.roll(np.asarray(r.available_K), 1))
                     for r in test.runs
                 ]
-                epochs_NxK = Swarm(test.domains, moved).epochs()
+                epochs_NxK = Swarm(test.domains, moved).epochs_of_runs()
             error_N = fitted.losses(weights_NxK, epochs_NxK) - loss_NxK.mean(axis=1)
             result.setdefault(name, []).append(np.abs(error_N))
     return {name: np.array(errors) for name, errors in result.items()}

@@ -247,7 +247,7 @@ def _read_regmix_swarm(model_size: str) -> Swarm:
 def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
     """By place the measures of one method, each of T targets; or why it `failed`."""
     train = _select_runs(fold.train, np.arange(runs))
-    given = (*train.weights_and_losses(), train.epochs())
+    given = (*train.weights_and_losses(), train.epochs_of_runs())
     method, begun = load_bench_method(name), time.monotonic()
     result: dict[str, dict[str, Any]] = {}
     try:
@@ -255,7 +255,7 @@ def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
         for place, test in fold.tests.items():
             weights_SxK, actual_SxM = test.weights_and_losses()
             predicted_SxT, half_SxT = _predict_losses_and_spreads(
-                method, fitted, weights_SxK, test.epochs(), len(train.losses)
+                method, fitted, weights_SxK, test.epochs_of_runs(), len(train.losses)
             )
             if place == fold.alike:
                 half_SxT = half_SxT * _calibrate_spread_scales(method, *given)

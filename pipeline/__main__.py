@@ -83,7 +83,7 @@ def _report_failure(command: str, message: str, code: int) -> int:
 def _refuse_little_memory(command: str) -> None:
     """Raises InputError where libraries would end the process while they are loaded."""
     needed = LEAST_MEMORY["torch" if command in WITH_TORCH else "other"]
-    if (here := environment.available_memory()) < needed:
+    if (here := environment.available_memory_bytes()) < needed:
         raise InputError(
             f"{here / 2**20:,.0f} MiB of memory are allowed (ulimit -v, or the batch system), too "
             f"few to load the libraries of this command: allow {needed / 2**20:,.0f} MiB or more"
@@ -140,11 +140,7 @@ def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[
 
 
 def _print_answer(answer: bytes | str | None) -> int:
-    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault."""
     if sys.stdout is None:
         # Whoever closed it wants no answer.
         return 0

@@ -43,7 +43,7 @@ class Best(CheckedSettings):
         runs = self._runs_within_epochs(swarm)
         weights_NxK, loss_NxM = dataclasses.replace(swarm, runs=runs).weights_and_losses()
         # Mixtures are in the order of the first names of their runs.
-        mixture_N = cross_validation.mixture_indices(weights_NxK)
+        mixture_N = cross_validation.mixture_of_each_run(weights_NxK)
         _, first_M = np.unique(mixture_N, return_index=True)
         target_N = loss_NxM @ swarm.target_weights(self.target)
         loss_M = np.bincount(mixture_N, target_N) / np.bincount(mixture_N)
@@ -67,7 +67,7 @@ class Best(CheckedSettings):
 
     def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
-        (weights_NxK, _), cap_K = swarm.weights_and_losses(), swarm.epoch_caps(self.epochs)
+        (weights_NxK, _), cap_K = swarm.weights_and_losses(), swarm.weight_caps(self.epochs)
         fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1)
         if not fits_N.any():
             raise InputError(

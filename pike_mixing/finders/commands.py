@@ -47,14 +47,14 @@ def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
         raise InputError("--seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
         raise InputError("--save: a file holds one predictor: give --target once")
-    parts = [_fit_target(arguments, names) for names in arguments.target]
+    parts = [_fit_and_save_target(arguments, names) for names in arguments.target]
     if arguments.format == "json":
         values = parts[0] if len(parts) == 1 else {"targets": parts}
         return json.dumps(values, indent=2, allow_nan=False)
     return "\n\n".join(_fit_text(part) for part in parts)
 
 
-def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
+def _fit_and_save_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
     swarm, target = options.read_swarm_and_target(arguments, losses)
     swarm, unread = swarm.without_unread_domains()
@@ -87,7 +87,7 @@ def _fit_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[st
     if len(arguments.phases) > 1:
         values["schedule"] = schedule_settings(values["mixture"], arguments.phases)
     if arguments.test is not None:
-        values["test"] = _test_predictions(arguments, swarm, finder, result)
+        values["test"] = _scores_on_test_table(arguments, swarm, finder, result)
     if arguments.save is not None:
         record = saved.predictor_record(arguments.finder, finder, swarm, result.result)
         try:
@@ -144,7 +144,7 @@ def _loss_interval(result: Fit) -> dict[str, float] | None:
     }
 
 
-def _test_predictions(
+def _scores_on_test_table(
     arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
@@ -158,14 +158,14 @@ def _test_predictions(
     read_NxJ, loss_NxM = other.weights_and_losses()
     weights_NxK = other.in_columns(read_NxJ, swarm.domains)
     assert result.result.predictor is not None
-    epochs_NxK = other.epochs()
+    epochs_NxK = other.epochs_of_runs()
     if epochs_NxK is not None:
         epochs_NxK = other.in_columns(epochs_NxK, swarm.domains)
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)
     # Runs of one mixture have one prediction: as many of them would narrow the intervals.
-    mixture_N = cross_validation.mixture_indices(weights_NxK)
+    mixture_N = cross_validation.mixture_of_each_run(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
     judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=arguments.seed)

@@ -82,13 +82,13 @@ class ConvexProgram:
         the loss is convex, w's objective is above the optimum by no more than this.
         """
         slope_K = self.slope(weights_K)
-        best_K = self.minimise_tangent(slope_K, self.kl)
+        best_K = self.tangent_minimiser(slope_K, self.kl)
         gain = float(slope_K @ (weights_K - best_K))
         if self.kl > 0:
             gain += self.kl * (self.divergence(weights_K) - self.divergence(best_K))
         return max(gain, 0.0)
 
-    def minimise_tangent(self, slope_K: Floats, kl: float) -> Floats:
+    def tangent_minimiser(self, slope_K: Floats, kl: float) -> Floats:
         """argmin_v slope . v + kl KL(v || p) within the constraints, phase by phase."""
         parts = zip(
             self.share_P,
@@ -96,17 +96,17 @@ class ConvexProgram:
             strict=True,
         )
         return np.concatenate(
-            [s * _minimise_tangent(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
+            [s * _tangent_minimiser(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
         )
 
-    def normalise(self, weights_K: Floats) -> Floats:
+    def with_phase_sums(self, weights_K: Floats) -> Floats:
         """The weights with the sums of the phases."""
         weights_PxK = weights_K.reshape(len(self.share_P), -1)
         shares_Px1 = self.share_P[:, None]
         return (weights_PxK / weights_PxK.sum(axis=1, keepdims=True) * shares_Px1).ravel()
 
 
-def _minimise_tangent(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> Floats:
+def _tangent_minimiser(slope_K: Floats, kl: float, prior_K: Floats, cap_K: Floats) -> Floats:
     """argmin_v slope . v + kl KL(v || p) over mixtures under their caps, in closed form.
 
     The sum of p does not matter.
@@ -153,20 +153,20 @@ def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
             slope_K = slope_K + program.kl * (np.log(weights_K / program.prior_K) + 1)
         return slope_K / scale
 
-    start_K = np.maximum(program.minimise_tangent(np.zeros(len(program.cap_K)), 1.0), lower)
+    start_K = np.maximum(program.tangent_minimiser(np.zeros(len(program.cap_K)), 1.0), lower)
     bounds = [(lower, max(lower, min(1.0, cap))) for cap in program.cap_K]
     for _ in range(SEARCHES):
         done = slsqp.minimise_over_simplex(
             objective, start_K, slope, bounds, _phase_constraints(program), ftol=1e-15
         )
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
-        weights_K = program.normalise(weights_K)
+        weights_K = program.with_phase_sums(weights_K)
         kkt_residual = program.kkt_residual(weights_K)
         if kkt_residual <= TOLERANCE * scale:
             return weights_K, kkt_residual
         # It ended early beside weights near 0, where the divergence is steep: halfway to the
         # tangent's optimum they are not.
-        start_K = (weights_K + program.minimise_tangent(program.slope(weights_K), program.kl)) / 2
+        start_K = (weights_K + program.tangent_minimiser(program.slope(weights_K), program.kl)) / 2
         start_K = np.maximum(start_K, lower)
     raise InputError(
         f"the program for the mixture was not solved: its KKT residual is {kkt_residual:.2g} nats "

@@ -15,7 +15,7 @@ OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
 
 
-def mixture_indices(weights_NxK: Floats) -> Ints:
+def mixture_of_each_run(weights_NxK: Floats) -> Ints:
     """Number of each run's mixture [N], from 0 on in the order in which they first appear.
 
     Runs of one mixture, such as those of several seeds, have the same number.
@@ -39,7 +39,7 @@ def make_folds(weights_NxK: Floats, count: int, seed: int) -> list[Fold]:
     One mixture per part (leave one out) when there are no more mixtures than parts. All runs of a
     mixture are in one part: else a fit would have seen what is held out.
     """
-    mixture_N = mixture_indices(weights_NxK)
+    mixture_N = mixture_of_each_run(weights_NxK)
     M = mixture_N.max() + 1
     part_M = np.empty(M, dtype=np.int64)
     part_M[np.random.default_rng(seed).permutation(M)] = np.arange(M) % count

@@ -83,9 +83,9 @@ def propose_mixtures(
     candidate_CxK = distribution.mixtures(CANDIDATES, seed)
     near_SxK = optimum_SxK if kind == "informative" else None
     if near_SxK is not None:
-        candidate_CxK = _move_towards_optima(candidate_CxK, near_SxK, distribution.cap_K, seed)
+        candidate_CxK = _candidates_near_optima(candidate_CxK, near_SxK, distribution.cap_K, seed)
     best = functools.partial(
-        _best_candidate, _information_matrix(trained_NxK), candidate_CxK, near_SxK
+        _best_candidate_index, _information_matrix(trained_NxK), candidate_CxK, near_SxK
     )
     chosen: list[int] = []
     # The first round chooses, the others exchange.
@@ -114,7 +114,7 @@ def smallest_visible_loss_difference(
     return float(SURE * noise * np.sqrt(variance_S.mean()))
 
 
-def _move_towards_optima(
+def _candidates_near_optima(
     candidate_CxK: Floats, optimum_SxK: Floats, cap_K: Floats, seed: int
 ) -> Floats:
     """The candidates, each moved by half to the whole of the way to a possible optimum."""
@@ -129,7 +129,7 @@ def _information_matrix(trained_NxK: Floats) -> Floats:
     return trained_NxK.T @ trained_NxK + RIDGE * np.eye(trained_NxK.shape[1])
 
 
-def _best_candidate(
+def _best_candidate_index(
     information_KxK: Floats, candidate_CxK: Floats, optimum_SxK: Floats | None, chosen: list[int]
 ) -> int:
     """The candidate that adds most to what is trained and the others that are chosen."""

@@ -74,7 +74,7 @@ def fit(finder: SwarmFinder, swarm: Swarm, *, resamples: int = 100, seed: int = 
     result = finder.find(swarm)
     K, random = len(swarm.domains), np.random.default_rng(seed)
     two_2xK = np.stack([result.weights_K, swarm.uniform_weights()])
-    mixture_N = cross_validation.mixture_indices(swarm.weights_and_losses()[0])
+    mixture_N = cross_validation.mixture_of_each_run(swarm.weights_and_losses()[0])
     row_M = [np.flatnonzero(mixture_N == m) for m in range(mixture_N.max() + 1)]
     optima, gains = [], []
     for _ in range(resamples):

@@ -135,7 +135,7 @@ class Swarm:
         ]
         return known if known and len(known) == len(self.runs) else None
 
-    def epochs(self) -> Floats | None:
+    def epochs_of_runs(self) -> Floats | None:
         """How often each run read each domain's text [N, K]; None where that is not known."""
         known, (weights_NxK, _) = self.inventories_if_all_known(), self.weights_and_losses()
         if known is None:
@@ -162,7 +162,7 @@ class Swarm:
             )
         return goal
 
-    def epoch_caps(self, epochs: float | None) -> Floats:
+    def weight_caps(self, epochs: float | None) -> Floats:
         """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`."""
         if epochs is None:
             return np.full(len(self.domains), np.inf)

@@ -150,7 +150,7 @@ class MixingLaw(CheckedSettings):
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.epoch_caps(self.epochs)
+        return swarm.weight_caps(self.epochs)
 
     def _predict_held_out(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats

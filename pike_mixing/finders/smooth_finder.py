@@ -68,7 +68,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
     def find(self, swarm: Swarm) -> FinderResult:
         """The mixture of the lowest prediction."""
         surface = self.fit(swarm)
-        (weights_NxK, loss_NxM), epochs_NxK = swarm.weights_and_losses(), swarm.epochs()
+        (weights_NxK, loss_NxM), epochs_NxK = swarm.weights_and_losses(), swarm.epochs_of_runs()
         held_out_NxM, uncertainty_N = np.empty_like(loss_NxM), np.ones(len(loss_NxM))
         parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
@@ -109,7 +109,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         weights_NxK, loss_NxM = swarm.weights_and_losses(
             FEWEST, "a formula of all domains is fitted"
         )
-        epochs_NxK = swarm.epochs()
+        epochs_NxK = swarm.epochs_of_runs()
         model = self.fit_model(weights_NxK, epochs_NxK, loss_NxM)
         order = (
             model.losses(weights_NxK, epochs_NxK) @ swarm.target_weights(self.target)
@@ -123,7 +123,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         )
 
     def _build_surface(self, swarm: Swarm, model: LossModel, start_SxK: Floats) -> "Surface":
-        cap_K = np.minimum(swarm.epoch_caps(self.epochs), 1)
+        cap_K = np.minimum(swarm.weight_caps(self.epochs), 1)
         return Surface(
             model, swarm.target_weights(self.target), swarm.final_inventory(), cap_K, start_SxK
         )

@@ -242,7 +242,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
     Raises:
         InputError: wrong settings, a file that is no usable model, or too little text.
     """
-    values = atomic_files.read_mapping(settings_file)
+    values = atomic_files.read_json_mapping(settings_file)
     where = f"tokenizers.{out.stem}"
     chosen: GivenTokenizer | HubTokenizer | TokenizerTraining = validate(
         TokenizerSettings, values, where

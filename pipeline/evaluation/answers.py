@@ -6,7 +6,6 @@ its context and behind nothing, ranked by scores made of both. They differ in wh
 Shapes: I items, C candidates of all items one after another.
 """
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -50,15 +49,6 @@ class QuestionSet:
         """The columns that say what was asked."""
         return self.task, self.shots, self.formulation
 
-    @functools.cached_property
-    def context_overlap(self) -> Floats:
-        """How many tokens of each candidate occur in its item's context: a rule without model."""
-        shared: list[int] = []
-        for item in self.items:
-            seen = set(item.context_C)
-            shared += [sum(token in seen for token in c) for c in item.candidates]
-        return np.array(shared, np.float64)
-
 
 @dataclass(frozen=True)
 class Answers:
@@ -98,7 +88,10 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
     scores = {}
     for name in questions.metrics:
         if name == "overlap":
-            scores[name] = questions.context_overlap
+            # How many of the candidate's tokens occur in the context: a rule without model.
+            pairs = ((tokens, set(item.context_C)) for item in items for tokens in item.candidates)
+            shared = [sum(token in seen for token in tokens) for tokens, seen in pairs]
+            scores[name] = np.array(shared, np.float64)
         else:
             needed, function = SCORES[name]
             scores[name] = function(*(columns[n] for n in needed))

@@ -25,13 +25,14 @@ from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import answers, perplexity
 from pipeline.evaluation.answers import QuestionSet
-from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, prepare_downstream
+from pipeline.evaluation.questions import EvaluatedDomain, prepare_domains, task_questions
 from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
 from pipeline.runtime.settings_messages import validate
 from pipeline.tasks.evaluation_settings import Evaluation
+from pipeline.tasks.prepared_task import prepare_task
 
 INT, SHORT, REAL, TEXT = pa.int64(), pa.int32(), pa.float64(), pa.string()
 WAY = [("step", INT), ("task", TEXT), ("shots", SHORT), ("formulation", TEXT)]
@@ -92,25 +93,30 @@ def evaluate_run(
     """
     values = atomic_files.read_json(settings)
     evaluation = validate(Evaluation, values, str(settings))
-    taken = made_from.InputSnapshot(
+    snapshot = made_from.InputSnapshot(
         "evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer]
     )
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
-    read = [*(folder / atomic_files.MANIFEST for folder in folders), tokenizer]
-    asked = dict.fromkeys(one.task for one in evaluation.tasks) if tasks else {}
-    fetched = [tasks / name / atomic_files.MANIFEST for name in asked] if tasks else []
-    taken.take_digests([*read, *fetched])
-    if taken.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
+    folders += [tasks / one.task for one in evaluation.tasks] if tasks else []
+    snapshot.take_digests([folder / atomic_files.MANIFEST for folder in dict.fromkeys(folders)])
+    if snapshot.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = pick_device.pick_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     questions = [one for domain in domains for one in domain.questions]
-    questions += prepare_downstream(evaluation, tasks, pieces, work.training.length)
+    if evaluation.tasks and tasks is None:
+        raise InputError(
+            f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
+            "--tasks"
+        )
+    if tasks is not None:
+        loaded = [prepare_task(tasks, one) for one in evaluation.tasks]
+        questions += [task_questions(one, pieces, work.training.length) for one in loaded]
     with (
         atomic_files.atomic_write(run / "evaluations", "evaluate") as out,
         Progress(f"evaluate {record['run']}", total=len(steps), unit="checkpoint") as bar,
@@ -127,7 +133,7 @@ def evaluate_run(
                 raise InputError(f"{record['run']}, step {step}: {error}") from None
             written += write_tables(out / f"step{step}", step, rows)
             bar.add(1, step=step)
-        taken.write_manifest(
+        snapshot.write_manifest(
             out / atomic_files.MANIFEST,
             settings=values,
             files=written,

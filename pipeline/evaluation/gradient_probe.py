@@ -24,6 +24,7 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
+from pipeline.evaluation import perplexity
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -51,18 +52,17 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     """
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
-    taken = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
+    snapshot = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
     record, work = manifests.read_run(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
-    read = [folder / atomic_files.MANIFEST for folder in folders]
-    taken.take_digests(read)
-    if taken.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
+    snapshot.take_digests([folder / atomic_files.MANIFEST for folder in folders])
+    if snapshot.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = pick_device.pick_device(device)
-    rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
+    rows_by_domain, pieces = _read_rows_and_vocabulary(probe, work, corpora)
     rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
@@ -80,7 +80,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
             _write_similarities(out / f"step{step}.parquet", step, work.domains, result)
             bar.add(1, step=step)
         count = {d: len(r) for d, r in zip(work.domains, rows_by_domain, strict=True)}
-        taken.write_manifest(
+        snapshot.write_manifest(
             out / atomic_files.MANIFEST,
             settings=values,
             files=[out / f"step{step}.parquet" for step in steps],
@@ -111,7 +111,9 @@ def gradient_similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> 
     return {n: gram_KxK / np.where(by_KxK > 0, by_KxK, np.nan) for n, by_KxK in by.items()}
 
 
-def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
+def _read_rows_and_vocabulary(
+    probe: Probe, work: parsing.Run, corpora: Path
+) -> tuple[list[Tensor], int]:
     """Rows of each domain, spread evenly over its split, and the tokenizer's pieces.
 
     They are a function of corpora and settings alone, hence the same for every method.
@@ -120,16 +122,8 @@ def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[li
     for domain in work.domains:
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
-        total = corpus.rows(length)
-        if total < 1:
-            raise InputError(
-                f"domain {domain!r} has {corpus.tokens:,} {probe.split} tokens in "
-                f"{corpus.folder}, fewer than one row of {length} tokens and a target: give it "
-                "more text, or probe the other split"
-            )
-        count = min(total, probe.rows)
-        tokens_RxL1 = corpus.read(np.arange(count) * total // count, length)
-        result.append(torch.from_numpy(tokens_RxL1))
+        row_R = perplexity.spread_rows(corpus, length, probe.rows)
+        result.append(torch.from_numpy(corpus.read_rows(row_R, length)))
     return result, pieces
 
 

@@ -40,14 +40,14 @@ class EncodedItem:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encode_benchmark(
-    benchmark: PreparedTask, tokenizer: Tokenizer, length: int
+def encode_task_questions(
+    task: PreparedTask, tokenizer: Tokenizer, length: int
 ) -> list[EncodedItem]:
-    """Every question of a benchmark in tokens, for a model that reads `length` tokens at once.
+    """Every question of a task in tokens, for a model that reads `length` tokens at once.
 
     A candidate's last token is not read.
     """
-    spec, prompts, solved = benchmark.spec, benchmark.prompts, benchmark.demonstration_texts
+    spec, prompts, solved = task.spec, task.prompts, task.demonstration_texts
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()
     unconditional = {
         text: (*start, *tokens.tolist()) if text else (tokenizer.eos,)
@@ -61,13 +61,13 @@ def encode_benchmark(
         for first in range(0, len(waiting), ITEMS_AT_ONCE):
             numbers = waiting[first : first + ITEMS_AT_ONCE]
             some = [prompts[n] for n in numbers]
-            names = [f"{spec.name}, item {benchmark.rows[n].id}" for n in numbers]
+            names = [f"{spec.name}, item {task.rows[n].id}" for n in numbers]
             cuts = _encode_prompts(some, solved[dropped:], tokenizer, names)
             for n, (context, candidates) in zip(numbers, cuts, strict=True):
                 if len(start) + len(context) + max(map(len, candidates)) - 1 > length:
                     too_long.append(n)
                     continue
-                row, texts = benchmark.rows[n], [text[1:] for text in prompts[n].candidates]
+                row, texts = task.rows[n], [text[1:] for text in prompts[n].candidates]
                 result[n] = EncodedItem(
                     id=row.id,
                     cluster=row.cluster,
@@ -83,7 +83,7 @@ def encode_benchmark(
         if not waiting or (spec.overflow == "refuse" and solved):
             break
     if waiting:
-        raise _too_long_error(benchmark, waiting, length)
+        raise _too_long_error(task, waiting, length)
     return [result[n] for n in range(len(prompts))]
 
 
@@ -118,9 +118,9 @@ def _encode_prompts(
     return cuts
 
 
-def _too_long_error(benchmark: PreparedTask, waiting: Sequence[int], length: int) -> InputError:
-    spec = benchmark.spec
-    first = benchmark.rows[waiting[0]].id
+def _too_long_error(task: PreparedTask, waiting: Sequence[int], length: int) -> InputError:
+    spec = task.spec
+    first = task.rows[waiting[0]].id
     advice = "train with a longer context, or leave the rows out"
     if spec.overflow == "refuse" and spec.shots:
         advice = "lower shots, or set overflow: drop"

@@ -16,8 +16,8 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation import held_out_choices, perplexity, prompt_encoding
 from pipeline.evaluation.answers import CONTINUATION, DOWNSTREAM, QuestionSet
 from pipeline.settings import Run
-from pipeline.tasks import prepared_task
 from pipeline.tasks.evaluation_settings import Evaluation
+from pipeline.tasks.prepared_task import PreparedTask
 
 log = logging.getLogger("pike")
 
@@ -48,33 +48,43 @@ def prepare_domains(
                 f"fit into the {length} tokens that {work.scenario} was trained with: lower "
                 f"evaluation.{key}.context"
             )
-    word_start_V = word_start_mask(tokenizer) if evaluation.choices_by_setting() else None
-    return [
-        _prepare_domain(name, evaluation, length, corpora / name, tokenizer, word_start_V)
-        for name in evaluation.domains or work.domains
-    ]
+    choices = evaluation.choices_by_setting().values()
+    word_start_V = word_start_mask(tokenizer) if choices else None
+    prepared = []
+    for name in evaluation.domains or work.domains:
+        folder = corpora / name
+        held_out = Corpus.open(folder, "validation", verify=True)
+        if held_out.manifest["tokenizer"]["sha256"] != tokenizer.sha256:
+            raise InputError(
+                f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed "
+                "it, or pack it anew"
+            )
+        windows, search = perplexity.choose_windows(held_out, length, evaluation.rows), None
+        if evaluation.search or evaluation.token_losses:
+            searched = Corpus.open(folder, "search", verify=True)
+            search = perplexity.choose_windows(searched, length, evaluation.rows)
+        domain, task = EvaluatedDomain(name, windows, search, [], {}), f"continuation-{name}"
+        prepared.append(domain)
+        if word_start_V is None:
+            continue
+        # Its shards are hashed: once for all ways to ask.
+        train = Corpus.open(folder, "train", verify=True)
+        for choice in choices:
+            asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
+            way = task + (f", {asked.shots}-shot" if asked.shots else "")
+            if shortage := asked.shortage_problem(choice):
+                log.warning("%s is skipped: %s", way, shortage)
+                domain.skipped[way] = shortage
+                continue
+            items, facts = asked.question_items(held_out.eos), asked.manifest_facts()
+            shots = (asked.shots, "pmi")
+            domain.questions.append(QuestionSet(way, task, *shots, CONTINUATION, items, facts))
+    return prepared
 
 
-def prepare_downstream(
-    evaluation: Evaluation, folder: Path | None, tokenizer: Tokenizer, length: int
-) -> list[QuestionSet]:
-    """The questions of the downstream tasks that `folder` holds, for rows of `length` tokens."""
-    if not evaluation.tasks:
-        return []
-    if folder is None:
-        raise InputError(
-            f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
-            "--tasks"
-        )
-    loaded = [prepared_task.prepare_task(folder, one) for one in evaluation.tasks]
-    return [benchmark_questions(one, tokenizer, length) for one in loaded]
-
-
-def benchmark_questions(
-    asked: prepared_task.PreparedTask, tokenizer: Tokenizer, length: int
-) -> QuestionSet:
+def task_questions(asked: PreparedTask, tokenizer: Tokenizer, length: int) -> QuestionSet:
     """A downstream task in tokens, for a model that reads `length` of them at once."""
-    spec, items = asked.spec, prompt_encoding.encode_benchmark(asked, tokenizer, length)
+    spec, items = asked.spec, prompt_encoding.encode_task_questions(asked, tokenizer, length)
     short = sum(item.shots < spec.shots for item in items)
     facts = {**asked.manifest_facts(), "items_with_fewer_shots": short}
     way = (spec.name, spec.task, spec.shots, spec.formulation)
@@ -92,41 +102,3 @@ def word_start_mask(tokenizer: Tokenizer) -> npt.NDArray[np.bool_]:
         # It is written with spaces around it.
         starts_V[tokenizer.unknown] = False
     return starts_V
-
-
-def _prepare_domain(
-    name: str,
-    evaluation: Evaluation,
-    length: int,
-    folder: Path,
-    tokenizer: Tokenizer,
-    word_start_V: npt.NDArray[np.bool_] | None,
-) -> EvaluatedDomain:
-    held_out = Corpus.open(folder, "validation", verify=True)
-    if held_out.manifest["tokenizer"]["sha256"] != tokenizer.sha256:
-        raise InputError(
-            f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed it, or "
-            "pack it anew"
-        )
-    windows, search = perplexity.choose_windows(held_out, length, evaluation.rows), None
-    if evaluation.search or evaluation.token_losses:
-        search = perplexity.choose_windows(
-            Corpus.open(folder, "search", verify=True), length, evaluation.rows
-        )
-    domain, task = EvaluatedDomain(name, windows, search, [], {}), f"continuation-{name}"
-    choices = evaluation.choices_by_setting().values()
-    # Its shards are hashed: once for all ways to ask.
-    train = Corpus.open(folder, "train", verify=True) if choices else None
-    for choice in choices:
-        assert word_start_V is not None
-        assert train is not None
-        asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
-        way = task + (f", {asked.shots}-shot" if asked.shots else "")
-        if shortage := asked.shortage_problem(choice):
-            log.warning("%s is skipped: %s", way, shortage)
-            domain.skipped[way] = shortage
-        else:
-            items, facts = asked.question_items(held_out.eos), asked.manifest_facts()
-            shots = (asked.shots, "pmi")
-            domain.questions.append(QuestionSet(way, task, *shots, CONTINUATION, items, facts))
-    return domain

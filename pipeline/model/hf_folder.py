@@ -161,7 +161,7 @@ def _write_model(folder: Path, model: Transformer, tokenizer: Tokenizer, length:
     if model.shape.architecture:
         own: Any = model.net
         own.save_pretrained(folder)
-        described = atomic_files.read_mapping(folder / "config.json")
+        described = atomic_files.read_json_mapping(folder / "config.json")
     else:
         described = hf_config.persimmon_config(model.shape, model.vocabulary, length)
         save_file(

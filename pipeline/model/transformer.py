@@ -8,7 +8,6 @@ P tokens that all rows share, S = P + L.
 """
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -252,15 +251,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
     - `xavier-uniform`: uniform within sqrt(6 / (fan-in + fan-out)), where queries, keys and values
       are a matrix each (nanodo/model.py).
     """
-    try:
-        model = Transformer(shape, vocabulary)
-    except RuntimeError as error:
-        if not re.search("can't allocate memory|overflow", str(error)):
-            raise
-        raise InputError(
-            f"no memory holds a model of {shape.layers:,} layers of width {shape.width:,} over "
-            f"{vocabulary:,} pieces: lower the model's width or layers"
-        ) from None
+    model = Transformer(shape, vocabulary)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():

@@ -87,7 +87,7 @@ class TrainedTokenizer(TokenizerTrainingOptions):
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked(TaskOptions):
+class TaskQuestions(TaskOptions):
     """Downstream tasks; an entry stands for all combinations of tasks, shots and formulations."""
 
     tasks: Names
@@ -111,10 +111,10 @@ class RunsOf:
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluated(EvaluationOptions):
+class ScenarioEvaluation(EvaluationOptions):
     """What is asked of every model of a scenario."""
 
-    tasks: tuple[Asked, ...] = ABSENT
+    tasks: tuple[TaskQuestions, ...] = ABSENT
     """Each entry stands for all combinations of its tasks, shots and formulations."""
     curves: RunsOf = ABSENT
     """Runs for which `checkpoints: all` holds; of the others the last is evaluated. Absent: all."""
@@ -272,7 +272,7 @@ class Quick:
 
 
 @dataclasses.dataclass(frozen=True)
-class Probed(RunsOf, Probe):
+class ScenarioProbe(RunsOf, Probe):
     """Settings of the gradient probe, and of which runs."""
 
 
@@ -300,9 +300,9 @@ class Experiment:
     """Named sizes of the model."""
     training: Annotated[dict[Name, Training], Filled]
     """Named training recipes."""
-    evaluation: Annotated[dict[Name, Evaluated], Filled]
+    evaluation: Annotated[dict[Name, ScenarioEvaluation], Filled]
     """Named ways to evaluate a run's checkpoints."""
-    probe: dict[Name, Probed]
+    probe: dict[Name, ScenarioProbe]
     """Named ways to probe the gradients of a run's checkpoints."""
     methods: Annotated[dict[Name, dict[str, Any]], Filled]
     """Named mixing methods, each a rule (`rule`) with its settings, which `pike methods` lists;

@@ -21,7 +21,7 @@ NUMBERED = re.compile(r"(\d+)[x*: ]+(\S+)|(\S+?)[x* ]+(\d+)")
 """A number of devices as it is written elsewhere: 4xA100."""
 
 
-def estimate_cost(
+def cost_report(
     configurations: Sequence[Path],
     *,
     devices: Sequence[str] = (),
@@ -35,7 +35,7 @@ def estimate_cost(
     the experiment. A device with `:8` is eight that train each run together. With `format` json
     hours are those of devices, times seconds, sizes bytes.
     """
-    behind = [path for path in configurations[1:] if path.suffix not in planner.SUFFIXES]
+    behind = [path for path in configurations[1:] if path.suffix not in planner.CONFIG_SUFFIXES]
     targets = [*targets, *map(str, behind)]
     files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
     if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
@@ -43,7 +43,7 @@ def estimate_cost(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "
             + ",".join([*devices, *named])
         )
-    if named := [one for one in targets if Path(one).suffix in planner.SUFFIXES]:
+    if named := [one for one in targets if Path(one).suffix in planner.CONFIG_SUFFIXES]:
         raise InputError(
             f"{' '.join(named)}: a configuration, and no file to make: type --config "
             + " ".join([*map(str, configurations), *named])
@@ -111,14 +111,14 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
             }
             for rule, some in by_rule.items()
         ],
-        "refused": {run: why for run in work.trained_runs() if (why := work.refusal(run))},
+        "refused": {run: why for run in work.trained_runs() if (why := work.explain_refusal(run))},
     }
 
 
 def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
-    here = environment.available_memory()
+    here = environment.available_memory_bytes()
     if not work.device.memory_bytes and most["memory_bytes"] > here:
         yield (
             f"{work.device.name}: a job of {most['rule']} takes about "
@@ -190,7 +190,7 @@ def _longest_runs_table(work: JobEstimates) -> str:
     rows = []
     for runs in groups.values():
         run = max(runs, key=lambda one: work.training_estimate(one).seconds)
-        taken, refused = work.training_estimate(run), work.refusal(run)
+        taken, refused = work.training_estimate(run), work.explain_refusal(run)
         rows.append(
             (
                 run,
@@ -212,7 +212,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
     for run in work.trained_runs():
-        if work.refusal(run):
+        if work.explain_refusal(run):
             continue
         part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
         hours[part] += _device_hours(work.estimate(r, run) for r in TRAINS if run in named[r])

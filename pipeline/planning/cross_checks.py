@@ -30,12 +30,12 @@ from pipeline.tasks.evaluation_settings import Choice, FewShot
 
 Config = Mapping[str, Any]
 
-QUERIES = PACKAGE / "results" / "sql"
+QUERY_FOLDER = PACKAGE / "results" / "sql"
 """Each table and each figure has a query here: table_{name}.sql, figure_{name}.sql; the paper's own
 are table1.sql, figure1.sql."""
 
 SELECTIONS = ("runs", "tables", "figures")
-USES = {
+NAME_USES = {
     "sources": ("tokenizers.*.sources", "evaluation.*.domains", "scenarios.*.domains"),
     "tokenizers": ("scenarios.*.tokenizer",),
     "training": (
@@ -124,7 +124,7 @@ def _made_name_problems(config: Config) -> Iterator[str]:
 
 def _name_uses(config: Config) -> Iterable[NameUse]:
     """All uses of names."""
-    for section, paths in USES.items():
+    for section, paths in NAME_USES.items():
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
             for place, names in _values_at(config, path.split(".")):
@@ -133,7 +133,9 @@ def _name_uses(config: Config) -> Iterable[NameUse]:
                 if names is not None:
                     yield NameUse(names if several else [str(names)], known, place)
     for kind in ("table", "figure"):
-        available = {path.stem.removeprefix(f"{kind}_") for path in QUERIES.glob(f"{kind}*.sql")}
+        available = {
+            path.stem.removeprefix(f"{kind}_") for path in QUERY_FOLDER.glob(f"{kind}*.sql")
+        }
         yield NameUse(config[f"{kind}s"], available, f"{kind}s")
     # One method alone is compared with nothing.
     if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:

@@ -19,7 +19,8 @@ from typing import Annotated, Any, Literal
 
 from pike_mixing.limits import Limits, NonNegativeInt
 from pipeline.data.synthetic import SyntheticSource
-from pipeline.planning.configuration import Name
+from pipeline.planning.configuration import Name, Source
+from pipeline.planning.normal_form import plain_nonempty_values
 
 VALIDATION_SHARE = 0.2
 """Share of documents that are held out: nine tenths of them for validation."""
@@ -53,7 +54,7 @@ class ScenarioDrawSettings:
     """Seed of the draws."""
     number: Annotated[int, Limits(at_least=1, at_most=200)]
     """How many; the odd ones (01, 03, ...) have a target."""
-    texts: dict[Name, dict[str, Any]] = field(default_factory=dict)
+    texts: dict[Name, Source] = field(default_factory=dict)
     """Sources of text that domains are drawn from; absent: languages alone."""
 
     def problems(self) -> list[str]:
@@ -147,7 +148,7 @@ def _draw_scenario(
     sizes = [_draw_domain_tokens(stream, tokens, count, place in small) for place in range(alone)]
     languages = _draw_language_settings(stream, sizes, shared, duplicates)
     sources = {f"{name}-{place:02d}": values for place, values in enumerate(languages)}
-    sources |= {f"{name}-{text}": dict(texts[text]) for text in of_text}
+    sources |= {f"{name}-{text}": plain_nonempty_values(texts[text]) for text in of_text}
     target = None
     if has_target:
         weighed = stream.choose_some(list(sources), stream.log_uniform_int(1, max(1, count // 2)))

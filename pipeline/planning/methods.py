@@ -29,13 +29,13 @@ from pipeline.runtime.settings_messages import validate
 
 log = logging.getLogger("pike")
 
-OF_PLAN = ("rule", "grid", "training")
+PLAN_KEYS = ("rule", "grid", "training")
 """Keys of a method that the plan reads; all others are settings of its rule."""
 
 
 def rule_settings(method: Mapping[str, Any]) -> dict[str, Any]:
     """What a method sets of its rule."""
-    return {name: value for name, value in method.items() if name not in OF_PLAN}
+    return {name: value for name, value in method.items() if name not in PLAN_KEYS}
 
 
 def class_reference(mixing_rule: str) -> str:
@@ -82,7 +82,7 @@ def fill_method_defaults(
         result = normal_form.fill_class_defaults(registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literal_defaults(rule), given)
-    of_plan = {name: one for name in OF_PLAN if (one := method.get(name)) is not None}
+    of_plan = {name: one for name in PLAN_KEYS if (one := method.get(name)) is not None}
     return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in left_out}}
 
 

@@ -13,7 +13,7 @@ from pike_mixing.settings import bare_type, default_value, type_hints
 from pipeline.planning.configuration import Experiment
 from pipeline.runtime import settings_messages
 
-PATHS = {
+PATH_SETTINGS = {
     "sources": ("files", "validation_files", "exclude"),
     "tokenizers": ("path",),
     "models": ("transformers",),
@@ -29,7 +29,7 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
         settings_messages.validate(Experiment, whole, origin, allow_contradictions=True)
     )
     result["results"] = _normalise_paths(result["results"])
-    for section, names in PATHS.items():
+    for section, names in PATH_SETTINGS.items():
         for values in result.get(section, {}).values():
             # On the Hub, names are no paths of this machine.
             if values.get("kind") in (None, "local", "file"):

@@ -25,13 +25,12 @@ from pipeline.planning import (
     strict_yaml,
 )
 from pipeline.planning.plan import Plan, Settings
-from pipeline.runtime.settings_messages import DEEPEST
 
 YTE = "__use_yte__"
 """With it, Snakemake takes a configuration for a template, before its rules are read."""
-SUFFIXES = (".yaml", ".yml")
+CONFIG_SUFFIXES = (".yaml", ".yml")
 """Of configurations after the first: other names there are targets."""
-SHIPPED = Path("workflow", "configs")
+SHIPPED_CONFIGS = Path("workflow", "configs")
 """Where experiments lie beside `config.yaml`."""
 LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
@@ -45,7 +44,7 @@ def read_config_file(path: Path) -> Settings:
         with path.open(encoding="utf-8") as file:
             text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
-        near = SHIPPED / path.with_suffix(".yaml").name
+        near = SHIPPED_CONFIGS / path.with_suffix(".yaml").name
         remedy = f"did you mean {near}?" if near.is_file() else "check the path"
         raise InputError(f"{path} does not exist: {remedy}") from None
     except OSError as error:
@@ -94,7 +93,7 @@ def join_included(
         )
     if path.resolve() in included_by:
         raise InputError(f"include: {path} includes itself: take one `include` out")
-    if len(included_by) > DEEPEST:
+    if len(included_by) > strict_yaml.DEEPEST:
         raise InputError(
             f"include: {path}: {len(included_by)} files include each other down to it: join some"
         )
@@ -173,10 +172,10 @@ def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> Plann
     config: Settings = {}
     whole: Settings = {}
     for number, path in enumerate(files):
-        if number and path.suffix not in SUFFIXES:
+        if number and path.suffix not in CONFIG_SUFFIXES:
             raise InputError(
-                f"{path} is no configuration: its name does not end in {' or '.join(SUFFIXES)}: "
-                "put targets in front of --configfile"
+                f"{path} is no configuration: its name does not end in "
+                f"{' or '.join(CONFIG_SUFFIXES)}: put targets in front of --configfile"
             )
         config = _merge_deeply(config, load(path))
         whole = _merge_deeply(whole, join_included(load(path), path, load=load))

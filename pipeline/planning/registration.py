@@ -12,7 +12,7 @@ rows, measured as often in a run, a sixtieth of a percent. So each cost is told 
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -40,10 +40,10 @@ from pipeline.planning.configuration import (
     Name,
     Names,
     Seeds,
-    Source,
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
+from pipeline.planning.normal_form import plain_nonempty_values
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.settings_messages import validate
@@ -52,9 +52,9 @@ from pipeline.settings import Commit, Training
 Sections = dict[str, dict[str, Any]]
 AT_TARGET = "fixed-at-target"
 """Fixed weights equal to the target; in scenarios with a target alone."""
-STEPS = "steps-"
+RECIPE_PREFIX = "steps-"
 """What the names of the compared runs' recipes begin with; their number of steps follows."""
-FOLDER = ROOT / "workflow" / "registered"
+REGISTRATIONS = ROOT / "workflow" / "registered"
 """The registrations of this project."""
 
 
@@ -88,7 +88,7 @@ class Registration:
     """Shape of the model."""
     size: Name
     """The model's name."""
-    training: dict[str, Any]
+    training: Training
     """Training recipe of the runs that are compared, but for those of equal cost."""
     evaluation_rows: PositiveInt
     """Validation windows of a domain at most."""
@@ -109,7 +109,7 @@ class Registration:
     """Rows of Mix for what other methods cost."""
     models: Sections = field(default_factory=dict)
     """Further models by name, for the runs that find mixtures or settings."""
-    recipes: Sections = field(default_factory=dict)
+    recipes: dict[Name, Training] = field(default_factory=dict)
     """Further training recipes by name, for the same runs."""
     swarms: Sections = field(default_factory=dict)
     """As in a configuration."""
@@ -136,7 +136,7 @@ class Registration:
         result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
         own_names = {
             "models": rf"{re.escape(self.size)}(-\d+)?",
-            "recipes": rf"{STEPS}\d+",
+            "recipes": rf"{RECIPE_PREFIX}\d+",
             "methods": "|".join(map(re.escape, (AT_TARGET, *self.mix_for))),
             "mix_for": AT_TARGET,
         }
@@ -146,9 +146,6 @@ class Registration:
             for name in getattr(self, section)
             if re.fullmatch(pattern, name)
         ]
-        result += _settings_problems(Training, self.training, "training")
-        result += _settings_problems(dict[Name, Training], self.recipes, "recipes")
-        result += _settings_problems(dict[Name, Source], self.scenarios.texts, "scenarios.texts")
         if self.steps and self.hypotheses:
             result.append("hypotheses: are over scenarios of one size: leave them out, or steps")
         if self.status == "registered" and self.commit is None:
@@ -168,19 +165,10 @@ class Registration:
         return [*self.rows, *self.mix_for, *of_target]
 
 
-def _settings_problems(settings_class: Any, values: Any, place: str) -> list[str]:
-    """What of a part, which the configuration takes as it stands, is no such settings."""
-    try:
-        validate(settings_class, values, place)
-    except InputError as error:
-        return str(error).splitlines()
-    return []
-
-
 def read_registration(path: Path) -> Registration:
     """Reads and checks a registration, whose name no other of this project has."""
     result = validate(Registration, planner.read_config_file(path), str(path))
-    namesake = FOLDER / f"{result.benchmark}.yaml"
+    namesake = REGISTRATIONS / f"{result.benchmark}.yaml"
     if namesake.exists() and not namesake.samefile(path):
         raise InputError(
             f"{path}.benchmark: {result.benchmark} is that of {namesake}, whose results would lie "
@@ -195,7 +183,7 @@ def registrations_with_same_scenarios(registration: Registration) -> list[str]:
     Their results may have been read. A scenario's domains are the same at each size.
     """
     drawn = registration.scenarios
-    every = {path.name: read_registration(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    every = {path.name: read_registration(path) for path in sorted(REGISTRATIONS.glob("*.yaml"))}
     return [
         name
         for name, one in every.items()
@@ -207,7 +195,7 @@ def registrations_with_same_scenarios(registration: Registration) -> list[str]:
 
 PAPER = {"rows": 256, "steps": 120_000}
 """Batch and steps of the paper's runs (`workflow/configs/paper.yaml`)."""
-IN_STEPS = ("every", "first")
+STEP_SETTINGS = ("every", "first")
 """Settings of rules that count steps: at another size they keep their share of the run."""
 
 Run = Mapping[str, Any]
@@ -247,7 +235,7 @@ def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> floa
 def run_at_paper_size(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
-    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in IN_STEPS and v}
+    scaled = {n: round(v * longer) for n, v in run["method"].items() if n in STEP_SETTINGS and v}
     return {
         **run,
         "training": {**run["training"], **PAPER},
@@ -255,7 +243,7 @@ def run_at_paper_size(run: Run) -> Run:
     }
 
 
-MADE_BY = "# Made by `pike scenarios "
+FIRST_WORDS = "# Made by `pike scenarios "
 """What a file of this command begins with."""
 
 
@@ -263,26 +251,26 @@ class _StepsCase(NamedTuple):
     """What is run at one number of steps."""
 
     model: str
-    recipe: dict[str, Any]
+    recipe: Training
     scenarios: list[DrawnScenario]
 
 
 def _steps_cases(registration: Registration) -> list[_StepsCase]:
     base = registration.training
     result = []
-    for steps in registration.steps or [base["steps"]]:
+    for steps in registration.steps or [base.steps]:
         end = f"-{steps}" if registration.steps else ""
-        tokens = base["rows"] * base["length"] * steps
+        tokens = base.rows * base.length * steps
         scenarios = list(drawn_scenarios.draw_scenarios(registration.scenarios, tokens, end))
         recipe = _recipe_with_steps(base, steps) if registration.steps else base
         result.append(_StepsCase(registration.size + end, recipe, scenarios))
     return result
 
 
-def _recipe_with_steps(base: Mapping[str, Any], steps: int) -> dict[str, Any]:
+def _recipe_with_steps(base: Training, steps: int) -> Training:
     """A recipe with another number of steps, which have the same share of warm-up."""
-    warmup = round(base.get("warmup_steps", 0) * steps / base["steps"])
-    return {**base, "steps": steps, "warmup_steps": warmup, "checkpoint_every": steps}
+    warmup = round(base.warmup_steps * steps / base.steps)
+    return replace(base, steps=steps, warmup_steps=warmup, checkpoint_every=steps)
 
 
 def workflow_configuration(registration: Registration) -> dict[str, Any]:
@@ -297,10 +285,9 @@ def workflow_configuration(registration: Registration) -> dict[str, Any]:
         "tokenizers": {one.name: _tokenizer_settings(one) for one, _ in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
         "models": {**registration.models, **{size.model: registration.model for size in sizes}},
-        "training": {
-            **registration.recipes,
-            **{_recipe_name(size.recipe): size.recipe for size in sizes},
-        },
+        "training": plain_nonempty_values(
+            registration.recipes | {_recipe_name(size.recipe): size.recipe for size in sizes}
+        ),
         "evaluation": {
             "last": {
                 "rows": registration.evaluation_rows,
@@ -333,8 +320,8 @@ def workflow_configuration(registration: Registration) -> dict[str, Any]:
     return result | {"tables": {"board": {}, "perplexity": {}}, "figures": {}}
 
 
-def _recipe_name(recipe: Mapping[str, Any]) -> str:
-    return f"{STEPS}{recipe['steps']}"
+def _recipe_name(recipe: Training) -> str:
+    return f"{RECIPE_PREFIX}{recipe.steps}"
 
 
 def _tokenizer_settings(drawn: DrawnScenario) -> dict[str, Any]:
@@ -381,7 +368,7 @@ def _add_equal_cost_recipes(
         cost = sum(_cost_in_mix_steps(long, each, run, equal) for each in every)
         longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _recipe_name(longer)}
-        config["training"].setdefault(_recipe_name(longer), longer)
+        config["training"].setdefault(_recipe_name(longer), plain_nonempty_values(longer))
 
 
 def _cost_in_mix_steps(
@@ -414,14 +401,14 @@ def write_configuration(given: Path, out: Path) -> str:
         InputError: the registration is wrong, or its configuration is, or another file is in the
             place of `out`.
     """
-    if out.is_file() and not out.read_bytes().startswith(MADE_BY.encode()):
+    if out.is_file() and not out.read_bytes().startswith(FIRST_WORDS.encode()):
         raise InputError(
             f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
         )
     chosen = read_registration(given)
     config = workflow_configuration(chosen)
     planner.plan(shorthand.expand_shorthand(config), str(given))
-    head = f"{MADE_BY}{given}`: change that file.\n"
+    head = f"{FIRST_WORDS}{given}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")

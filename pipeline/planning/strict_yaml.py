@@ -11,8 +11,11 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError, refuse, shortened_repr
-from pipeline.runtime.settings_messages import DEEPEST, MOST_DIGITS, is_json_text
 
+DEEPEST = 50
+"""Lists and mappings within each other: no setting has a tenth of it."""
+MOST_DIGITS = 3000
+"""Of a number that is read at all: Python writes none of more than 4,300."""
 LARGEST = 2**20
 """Bytes of a file. The largest of ours has 20,000, and parsing 70,000 takes a second."""
 MOST_VALUES = 50_000
@@ -62,6 +65,11 @@ _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"^(?:{_pattern})$"), None)
 _Loader.add_constructor(f"{_TAG}int", _Loader.construct_integer)
+
+
+def is_json_text(value: str) -> bool:
+    """Whether UTF-8 and JSON can hold a text: no NUL, and no half of a surrogate pair."""
+    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
 def load_strict_yaml(text: str, place: str) -> Any:

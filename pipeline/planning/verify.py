@@ -110,7 +110,7 @@ class _Verification:
                     f"would not replace: {piece.remedy}",
                     stage=piece.stage,
                 )
-            for one in made_from.compare_finished(path, piece.stage, known):
+            for one in made_from.differences_from_today(path, piece.stage, known):
                 what, _, name = one.what.partition(".")
                 place = Path(os.path.normpath(folder / name if what == "inputs" else name))
                 # What is broken is told itself.
@@ -329,7 +329,7 @@ def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Pat
     """Files of an experiment that their stage would not replace, by the mark that lacks them."""
     if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
-    return ownership.files_without_mark([f for f in files if f.is_file()], stage, folder)
+    return ownership.unmarked_files_by_mark([f for f in files if f.is_file()], stage, folder)
 
 
 def _misplacement_problem(piece: _Piece) -> str | None:

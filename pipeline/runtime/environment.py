@@ -29,7 +29,7 @@ def available_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def available_memory() -> int:
+def available_memory_bytes() -> int:
     """Bytes that the process may use: the machine's, its container's or those of `ulimit -v`."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _CGROUPS:
@@ -73,9 +73,6 @@ def import_attribute(reference: str, asked_in: str, asked_for: object) -> Any:
     """The attribute of a module, by `module:attribute`; the module is imported.
 
     `asked_in` and `asked_for` are, for messages, the setting or command that asks, and its value.
-
-    Raises:
-        InputError: a package that it needs is not installed.
     """
     module, _, attribute = reference.partition(":")
     try:

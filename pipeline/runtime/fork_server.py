@@ -49,50 +49,27 @@ class JobRequest(NamedTuple):
     """Its standard input, output and error."""
 
 
-class ImportedModules:
-    """What was there when the modules were imported."""
+def circumstances(
+    command: Sequence[str], folder: str, variables: Mapping[str, str]
+) -> dict[str, Any]:
+    """What decides how a job begins, by its name in messages; a fork serves where all is the same.
 
-    def __init__(self, modules: Mapping[str, str]) -> None:
-        self._folder, self._environment = str(Path.cwd()), _compared_variables(os.environ)
-        self._files = _source_stamps()
-        # Arrow's allocator would start a thread, which a fork does not have.
-        os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
-        # pyarrow imports pandas when it meets its first list, and `dataset` for its first file.
-        for module in (*modules.values(), "pandas", "pyarrow.dataset"):
-            importlib.import_module(module)
-        # A job spends a sixth of a second on what is the same for all.
-        importlib.import_module("pipeline.cli").warm_up(modules)
-        packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
-        code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
-        gc.collect()
-        gc.freeze()
-
-    def first_difference(self, request: JobRequest) -> str | None:
-        """What a process of its own would find otherwise; None if nothing."""
-        variables = _changed_names(self._environment, _compared_variables(request.environment))
-        files = _changed_names(self._files, _source_stamps())
-        differs = {
-            "the interpreter": request.command[:3] != [sys.executable, "-m", "pipeline"],
-            "the folder": request.folder != self._folder,
-            f"{', '.join(variables)} of the environment": bool(variables),
-            ", ".join(files): bool(files),
-            "the number of threads": len([*Path("/proc/self/task").iterdir()]) > 1,
-        }
-        return next((what for what, true in differs.items() if true), None)
-
-
-def _compared_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name not in OF_EACH}
-
-
-def _source_stamps() -> dict[str, tuple[int, ...]]:
-    """Number, size and time of each of our sources, and of the folder of installed packages."""
+    It is the job's interpreter, folder and environment; number, size and time of each of our
+    sources and of the folder of installed packages; and the threads of this process.
+    """
+    result: dict[str, Any] = {
+        "the interpreter": list(command[:3]),
+        "the folder": folder,
+        "the number of threads": len([*Path("/proc/self/task").iterdir()]),
+    }
+    for name, value in variables.items():
+        if name not in OF_EACH:
+            result[f"{name} of the environment"] = value
     folders = (f"{environment.ROOT}/{name}" for name in code_fingerprint.FIRST_PARTY)
     tree = itertools.chain.from_iterable(map(os.walk, folders))
     # What Python and the code fingerprints remember is no source.
     kept = ((folder, names) for folder, _, names in tree if not folder.endswith("__pycache__"))
     sources = (f"{folder}/{name}" for folder, names in kept for name in names)
-    result: dict[str, tuple[int, ...]] = {}
     for source in (sysconfig.get_path("purelib"), *sources):
         # One may be replaced just now.
         with contextlib.suppress(FileNotFoundError):
@@ -101,8 +78,19 @@ def _source_stamps() -> dict[str, tuple[int, ...]]:
     return result
 
 
-def _changed_names(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    return sorted(name for name in before.keys() | now if before.get(name) != now.get(name))
+def import_modules(modules: Mapping[str, str]) -> None:
+    """Imports what jobs need, by command, and does once what they all begin with."""
+    # Arrow's allocator would start a thread, which a fork does not have.
+    os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
+    # pyarrow imports pandas when it meets its first list, and `dataset` for its first file.
+    for module in (*modules.values(), "pandas", "pyarrow.dataset"):
+        importlib.import_module(module)
+    # A job spends a sixth of a second on what is the same for all.
+    importlib.import_module("pipeline.cli").warm_up(modules)
+    packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
+    code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
+    gc.collect()
+    gc.freeze()
 
 
 log = logging.getLogger("pike")
@@ -164,8 +152,8 @@ def client_command(name: str) -> str:
 class ForkedJobs:
     """The forks at work, each with the client that stands for it."""
 
-    def __init__(self, places: Sequence[str], imported: ImportedModules) -> None:
-        self._imported, self._warned = imported, set[str]()
+    def __init__(self, places: Sequence[str], imported_in: Mapping[str, Any]) -> None:
+        self._imported_in, self._warned = imported_in, set[str]()
         self._listeners = [socket.socket(socket.AF_UNIX) for _ in places]
         for listener, place in zip(self._listeners, places, strict=True):
             listener.bind(f"\0{place}")
@@ -204,8 +192,11 @@ class ForkedJobs:
             if fork_client.peer_user(client) != os.getuid():
                 raise ValueError("another user asks")
             request = _read_request(client, files)
-            if difference := self._imported.first_difference(request):
-                raise ValueError(f"{difference} differs")
+            before = self._imported_in
+            now = circumstances(request.command, request.folder, request.environment)
+            differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            if differing:
+                raise ValueError(f"{differing[0]} differs")
             if not (number := os.fork()):
                 self._close_inherited(client)
                 return request
@@ -281,8 +272,10 @@ def main() -> None:
     name, *pairs = sys.argv[1:]
     signal_handler.restore_child_signals()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
-    imported = ImportedModules(modules)
-    request = ForkedJobs([f"{name}/{command}" for command in modules], imported).serve()
+    own = [sys.executable, "-m", "pipeline"]
+    imported_in = circumstances(own, str(Path.cwd()), os.environ)
+    import_modules(modules)
+    request = ForkedJobs([f"{name}/{command}" for command in modules], imported_in).serve()
     if request is None:
         return
     _take_over_client(request, server)

@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -148,8 +148,6 @@ ARCHIVE = _typed_dict(
 )
 """That of `pike record`. Its names become paths, and somebody else may have written them."""
 ARCHIVE_REMEDY = "take the archive anew from where it came"
-MOST_OF_ARCHIVE = 2**24
-"""Bytes of an archive's manifest, and of each of its files of settings."""
 
 CHECKPOINT = _typed_dict(
     {
@@ -164,11 +162,7 @@ CHECKPOINT = _typed_dict(
 
 
 def read_manifest(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
-    """The manifest of a stage's work; `remedy` is what to do when it is not whole.
-
-    Raises:
-        InputError: it is missing, is of another stage, or lacks something: all that it lacks.
-    """
+    """The manifest of a stage's work; `remedy` is what to do where it lacks something."""
     result: Any = atomic_files.read_json(path)
     refuse_wrong_manifest(result, stage, path, remedy)
     return dict(result)
@@ -264,22 +258,14 @@ def _part_used_by(manifest: Mapping[str, Any], reader: str) -> Any:
 
 
 def stage_of_manifest(manifest: Path) -> str | None:
-    """Which stage wrote a manifest; None of what is no manifest of a stage.
-
-    Raises:
-        InputError: the file is not JSON.
-    """
+    """Which stage wrote a manifest, a file of JSON; None of what is no manifest of a stage."""
     result = atomic_files.read_json(manifest)
     stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 
 
 def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
-    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do.
-
-    Raises:
-        InputError: every key that is missing or of another type, and what to do.
-    """
+    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do."""
     try:
         settings_messages.validate(kind, content, "", allow_contradictions=True, extra="ignore")
     except InputError as error:
@@ -287,12 +273,15 @@ def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
 
 
-def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
-    """The manifest of a finished run, and the run's settings.
+class FinishedRun(NamedTuple):
+    """A run with its manifest."""
 
-    Raises:
-        InputError: the run is not finished, or its manifest is not whole or contradicts itself.
-    """
+    manifest: dict[str, Any]
+    settings: settings.Run
+
+
+def read_run(folder: Path) -> FinishedRun:
+    """The manifest of a finished run, and the run's settings; one that is not whole is refused."""
     path = folder / atomic_files.MANIFEST
     result = read_manifest(path, "pretrain", "train the run again")
     last = folder / "checkpoints" / f"step{result['steps']}" / atomic_files.MANIFEST
@@ -300,15 +289,12 @@ def read_run(folder: Path) -> tuple[dict[str, Any], settings.Run]:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    return result, settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    own = settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    return FinishedRun(result, own)
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint `step{n}`, which is of that step.
-
-    Raises:
-        InputError: it is missing, not whole, or of another step.
-    """
+    """The manifest of a checkpoint `step{n}`; one of another step is refused."""
     path, remedy = folder / atomic_files.MANIFEST, f"delete {folder} and train again"
     result: dict[str, Any] = atomic_files.read_json(path)
     require_type(result, CHECKPOINT, path, remedy)
@@ -323,15 +309,9 @@ def is_archive_manifest(content: Any) -> bool:
 
 
 def read_archive_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of what `pike record` wrote.
-
-    Raises:
-        InputError: there is none, or it is not whole or names what no archive holds.
-    """
+    """The manifest of what `pike record` wrote; one that names what no archive holds is refused."""
     path = folder / atomic_files.MANIFEST
     refuse_link(path, folder)
-    if path.is_file() and path.stat().st_size > MOST_OF_ARCHIVE:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes: it is of no archive")
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
     if not is_archive_manifest(content):
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
@@ -343,22 +323,13 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
             for one in result["reads"].keys() - OUTPUTS
         ]
     )
-    for name, file in result["files"].items():
+    for name in result["files"]:
         refuse_link(folder / name, folder)
-        if name.endswith(".json") and file["bytes"] > MOST_OF_ARCHIVE:
-            raise InputError(
-                f"{path} lists {file['bytes']:,} bytes of {name}, more than any settings have: "
-                f"{ARCHIVE_REMEDY}"
-            )
     return result
 
 
 def refuse_link(path: Path, folder: Path) -> None:
-    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`.
-
-    Raises:
-        InputError: there is one: what it leads to is not of the folder.
-    """
+    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`."""
     for place in (path, *path.parents):
         if place == folder:
             return

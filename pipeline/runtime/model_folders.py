@@ -17,19 +17,16 @@ HEAD_WIDTH = 64
 """Of a model that says nothing of heads: a state-space model is priced as if it had some."""
 
 
-def read_model_sizes(path_text: str, setting: str) -> dict[str, Any]:
+def read_model_settings(path_text: str, setting: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
     `path_text` is the file or its folder, and was named at `setting`.
-
-    Raises:
-        InputError: there is no such file, or it names no sizes.
     """
     path = Path(path_text) / "config.json" if Path(path_text).is_dir() else Path(path_text)
     if not path.is_file():
         raise InputError(f"{setting}: {path} does not exist: name a folder with a config.json")
     file_kinds.refuse_wrong_file_kind(path)
-    values = atomic_files.read_mapping(path)
+    values = atomic_files.read_json_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
         for ours, theirs in SIZES.items()
@@ -62,11 +59,7 @@ def training_problems(
 
 
 def folder_weights_digest(folder: Path) -> str:
-    """Digest of a folder's weights, which are hashed once for as long as nobody writes to them.
-
-    Raises:
-        InputError: there are none in safetensors.
-    """
+    """Digest of a folder's weights, which are hashed once for as long as nobody writes to them."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")

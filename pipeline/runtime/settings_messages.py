@@ -6,13 +6,13 @@ All mistakes are told at once. The dataclasses are the one definition: names, ty
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 
 from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from pike_mixing.errors import refuse, shortened_repr
+from pike_mixing.errors import InputError, refuse
 from pike_mixing.settings import (
     bare_type,
     missing_setting_message,
@@ -22,10 +22,6 @@ from pike_mixing.settings import (
 )
 
 T = TypeVar("T")
-DEEPEST = 50
-"""Lists and mappings within each other: no setting has a tenth of it."""
-MOST_DIGITS = 3000
-"""Of a number that is read at all: Python writes none of more than 4,300."""
 _TOLD = 150
 """Mistakes of one file in one message."""
 Extra = Literal["forbid", "ignore"]
@@ -65,9 +61,9 @@ def validate(
         # What is said of a name looks for others like it, and takes a while.
         told = [_explain_error(one, kind, place) for one in found[:_TOLD]]
         more = [f"{place}: and {len(found) - _TOLD:,} more mistakes"] if found[_TOLD:] else []
-        refuse([*_unreadable_value_problems(values, place)] or [*told, *more])
+        refuse([*told, *more])
     except PydanticSerializationError as error:
-        refuse([*_unreadable_value_problems(values, place)] or [f"{place}: {error}"])
+        raise InputError(f"{place} holds what no JSON can ({error}): take it out") from None
     refuse([] if allow_contradictions else settings_contradictions(made, place))
     return made
 
@@ -97,32 +93,6 @@ def _type_adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
     config = ConfigDict(strict=True, extra=extra, allow_inf_nan=False)
     # Within a tuple: pydantic gives no configuration to a dataclass by itself.
     return TypeAdapter(tuple[kind], config=config)
-
-
-def _unreadable_value_problems(value: Any, place: str, depth: int = 0) -> Iterator[str]:
-    """Values that JSON, or what reads it, cannot hold."""
-    if depth > DEEPEST:
-        yield f"{place:.200}...: it is nested too deeply: flatten it"
-    elif isinstance(value, Mapping | list | tuple):
-        named = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for name, one in named:
-            within = f"{place}.{name}" if isinstance(value, Mapping) else f"{place}[{name}]"
-            if isinstance(name, str) and not is_json_text(name):
-                yield (
-                    f"{place}: {shortened_repr(name)} holds a character that no text has: "
-                    "take it out"
-                )
-            else:
-                yield from _unreadable_value_problems(one, within, depth + 1)
-    elif isinstance(value, str) and not is_json_text(value):
-        yield f"{place}: {shortened_repr(value)} holds a character that no text has: take it out"
-    elif isinstance(value, int) and abs(value) >= 10**MOST_DIGITS:
-        yield f"{place}: a number of more than {MOST_DIGITS} digits: 19 are the most"
-
-
-def is_json_text(value: str) -> bool:
-    """Whether UTF-8 and JSON can hold a text: no NUL, and no half of a surrogate pair."""
-    return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
 
 def _explain_error(error: Any, kind: Any, root: str) -> str:

@@ -35,14 +35,14 @@ class TheorySizes:
 
 def write_theory_records(out: Path, sizes: TheorySizes = TheorySizes()) -> None:
     """Writes the folder `out` with all records, in some fifteen seconds; it appears whole."""
-    taken = made_from.InputSnapshot("theory", [__name__])
+    snapshot = made_from.InputSnapshot("theory", [__name__])
     with atomic_files.atomic_write(out, "theory") as partial:
         partial.mkdir()
         for name, rows in theory_records(sizes).items():
             pq.write_table(
                 pa.Table.from_pylist(rows), partial / f"{name}.parquet", compression="zstd"
             )
-        taken.write_manifest(
+        snapshot.write_manifest(
             partial / atomic_files.MANIFEST,
             settings={"seed": SEED, **dataclasses.asdict(sizes)},
             files=sorted(partial.glob("*.parquet")),

@@ -95,15 +95,15 @@ def find_mixture(settings: Path, out: Path) -> None:
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
     modules = [__name__] if grid else registry.modules_behind_mixture(search.finder)
-    taken = made_from.InputSnapshot("mixture", modules)
+    snapshot = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"
     named = sorted(search.proxies)
-    proxies = [_read_proxy(name, search.proxies[name], search, reads, taken) for name in named]
+    proxies = [_read_proxy(name, search.proxies[name], search, reads, snapshot) for name in named]
     for proxy_settings in values["proxies"].values():
         # Where a run lies changes no mixture: results can be moved.
         del proxy_settings["folder"]
-    if taken.restore_if_unchanged(out, values):
+    if snapshot.restore_if_unchanged(out, values):
         return
     if finder is None:
         facts = _choose_grid_settings(search, proxies)
@@ -111,7 +111,7 @@ def find_mixture(settings: Path, out: Path) -> None:
         result = finder.find(Swarm(search.domains, proxies))
         weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
         facts = {"weights_by_domain": weights, "diagnostics": result.diagnostics}
-    taken.write_manifest(out, settings=values, files=[], facts=facts)
+    snapshot.write_manifest(out, settings=values, files=[], facts=facts)
 
 
 def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _read_proxy(
     reads: str,
     input_snapshot: made_from.InputSnapshot,
 ) -> Proxy:
-    """One proxy; the manifests that are read for it are taken."""
+    """One proxy; the snapshot takes the manifests that are read for it."""
     folder, domains = Path(source.folder), search.domains
     path = folder / atomic_files.MANIFEST
     if not path.is_file():

@@ -194,9 +194,9 @@ class RunFolder:
             self.records.mark_checkpoint(state.step)
             # With what code of the user's own has been run up to now.
             identity = self.identity | made_from.code_and_versions("pretrain", self._modules)
-            taken = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
+            moment = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write_checkpoint, state.step, taken))
+                self.writer.start(functools.partial(self._write_checkpoint, state.step, moment))
 
     def _write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
@@ -214,7 +214,7 @@ class RunFolder:
 
     def finish(
         self,
-        taken: made_from.InputSnapshot,
+        snapshot: made_from.InputSnapshot,
         epochs: dict[str, float],
         device: torch.device,
     ) -> None:
@@ -229,7 +229,7 @@ class RunFolder:
         tables = self.records.write_tables(recipe.steps)
         seconds = self.records.wall_seconds()
         tokens = recipe.steps * recipe.rows * recipe.length
-        taken.write_manifest(
+        snapshot.write_manifest(
             self.folder / atomic_files.MANIFEST,
             settings=self.identity["run"],
             files=[*tables, *sums],

@@ -30,31 +30,28 @@ from pipeline.runtime.accelerators import ACCELERATORS
 from pipeline.training.run_folder import RunFolder
 
 
-class Pace(NamedTuple):
-    """Of one step."""
-
-    tokens_per_second: float
-    model_flops_utilisation: float
-    """Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN where no peak is known."""
-    memory_bytes: int
-    """The most that was held so far: by tensors on a GPU, by the process on a CPU."""
-
-
 class Meter:
-    """Turns a step's seconds into its pace."""
+    """Turns a step's seconds into the columns of its pace."""
 
     def __init__(self, model: nn.Module, work: settings.Run, device: torch.device) -> None:
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._devices = parallel.world_size() * xla_chips.chip_count(device)
         self._flops = model_flops_per_token(model, work.model, work.training.length) * self._tokens
-        self.peak = known_peak_flops(devices.describe_device(device), work.training.precision)
+        self.peak_flops_per_second = data_sheet_flops_per_second(
+            devices.describe_device(device), work.training.precision
+        )
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def pace(self, seconds: float) -> Pace:
-        """The pace of a step that took so many seconds."""
-        peak = (self.peak or math.nan) * self._devices
-        share = self._flops / seconds / peak
-        return Pace(self._tokens / seconds, share, devices.peak_memory_bytes(self._device))
+    def pace_columns(self, seconds: float) -> dict[str, float]:
+        """What a step of so many seconds makes of the tokens, the devices' peak and memory."""
+        peak = (self.peak_flops_per_second or math.nan) * self._devices
+        return {
+            "tokens_per_second": self._tokens / seconds,
+            # Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN: unknown.
+            "model_flops_utilisation": self._flops / seconds / peak,
+            # The most so far: held by tensors on a GPU, by the process on a CPU.
+            "memory_bytes": devices.peak_memory_bytes(self._device),
+        }
 
 
 def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
@@ -63,7 +60,7 @@ def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) 
     return accelerators.flops_per_token_of_matrices(matrices, shape, length)
 
 
-def known_peak_flops(device_name: str, precision: str) -> float | None:
+def data_sheet_flops_per_second(device_name: str, precision: str) -> float | None:
     """The data sheet's FLOP/s of a GPU by torch's name of it, such as "cuda: NVIDIA H200".
 
     The rows are of whole GPUs on SXM boards; cards for a PCIe slot, NVL pairs and parts of a GPU
@@ -216,7 +213,7 @@ class StepLog:
             learning_rate=rate,
             gradient_norm=result.norm,
             seconds=seconds,
-            **self._meter.pace(seconds)._asdict(),
+            **self._meter.pace_columns(seconds),
         )
         records.add_row_per_domain("domain_losses", step, loss=result.losses)
         records.add_row_per_domain("weights", step, weight=weights_K, count=count_K)

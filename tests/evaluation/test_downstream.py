@@ -8,7 +8,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
 from pipeline.evaluation import answers
 from pipeline.evaluation.evaluate import evaluate_run
-from pipeline.evaluation.questions import benchmark_questions
+from pipeline.evaluation.questions import task_questions
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
 from pipeline.tasks.prepared_task import prepare_task
@@ -65,7 +65,7 @@ def test_a_run_answers_each_task_as_it_is_asked(ask, benchmarks, asked, tokenize
     model = checkpoint.load_model(finished / "checkpoints" / "step3")
     for task, shots, formulation in (("arc_easy", 7, "mcf"), ("piqa", 0, "cf")):
         benchmark = prepare_task(benchmarks, asked(task, shots, formulation))
-        questions = benchmark_questions(benchmark, tokenizer, LENGTH)
+        questions = task_questions(benchmark, tokenizer, LENGTH)
         items = questions.items
         told = answers.ask_model(model, questions, batch_tokens=99)
         own = [c for c in choices if c["task"] == task]

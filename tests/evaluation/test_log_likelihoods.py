@@ -147,15 +147,6 @@ def test_nothing_asked_is_nothing_answered(model):
     assert score(model, [Question([5], [])])[0].tolist() == []
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_likelihood_that_is_no_number_is_refused_by_index(model, value):
-    with torch.no_grad():
-        model.embedding.weight[60] = value
-    tokens = [[5, 6], [7, 8]]
-    with pytest.raises(InputError, match=r"question 0: the log-.* not all finite"):
-        score(model, [Question([5, 6], tokens)])
-
-
 def test_a_question_that_breaks_the_model_does_not_take_others_with_it(model):
     # Only the token 60 breaks it where it is read; the head is spared.
     head = model.embedding.weight.detach().clone()
@@ -163,7 +154,7 @@ def test_a_question_that_breaks_the_model_does_not_take_others_with_it(model):
         model.embedding.weight[60] = math.nan
     model.embedding = Embedding(model.embedding, head)
     questions = [Question([5, 6], [[7, 8], [9]]), Question([5, 7, 60], [[6, 7]])]
-    with pytest.raises(InputError, match="question 1: "):
+    with pytest.raises(InputError, match=r"question 1: the log-.* not all finite"):
         score(model, questions)
     assert len(score(model, questions[:1])) == 1
 

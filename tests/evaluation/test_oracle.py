@@ -20,7 +20,7 @@ from fetched import ask
 
 from pipeline import settings
 from pipeline.evaluation import answers
-from pipeline.evaluation.questions import benchmark_questions
+from pipeline.evaluation.questions import task_questions
 from pipeline.model.transformer import initial_model
 from pipeline.tasks import task_definitions
 from pipeline.tasks.prepared_task import prepare_task
@@ -65,7 +65,7 @@ def picked(sums, alone, lengths):
 
 
 def by_us(model, one, tokenizer):
-    asked = benchmark_questions(one, tokenizer, LENGTH)
+    asked = task_questions(one, tokenizer, LENGTH)
     told = answers.ask_model(model, asked, batch_tokens=8192)
     lengths = [
         {

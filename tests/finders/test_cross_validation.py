@@ -36,7 +36,7 @@ def test_folds_follow_the_seed():
 def test_all_runs_of_a_mixture_are_held_out_together():
     # Runs 0 and 2 are of one mixture, 1 and 4 of another: three mixtures make three parts.
     weights_NxK = np.array([[0.7, 0.3], [0.5, 0.5], [0.7, 0.3], [0.2, 0.8], [0.5, 0.5]])
-    assert cross_validation.mixture_indices(weights_NxK).tolist() == [0, 1, 0, 2, 1]
+    assert cross_validation.mixture_of_each_run(weights_NxK).tolist() == [0, 1, 0, 2, 1]
     parts = cross_validation.make_folds(weights_NxK, 10, 0)
     assert sorted(part.tolist() for _, part in parts) == [[0, 2], [1, 4], [3]]
 

@@ -160,14 +160,14 @@ def test_a_domain_without_text_gets_nothing():
 def test_the_tangent_program_by_hand():
     # kl = 0: the domain of least slope is filled to its cap, the next one takes the rest.
     asked = posed(cap=(0.3, 1, 0.9))
-    assert_allclose(asked.minimise_tangent(np.array([-2.0, 0.0, -1.0]), 0), [0.3, 0, 0.7])
+    assert_allclose(asked.tangent_minimiser(np.array([-2.0, 0.0, -1.0]), 0), [0.3, 0, 0.7])
     # kl = 1, equal slopes: the prior. Slopes ln 2 apart: half the odds.
     asked = posed(prior=PRIOR)
-    assert_allclose(asked.minimise_tangent(np.zeros(3), 1), PRIOR)
-    assert_allclose(asked.minimise_tangent(np.array([np.log(2), 0, 0]), 1), [3 / 7, 3 / 7, 1 / 7])
+    assert_allclose(asked.tangent_minimiser(np.zeros(3), 1), PRIOR)
+    assert_allclose(asked.tangent_minimiser(np.array([np.log(2), 0, 0]), 1), [3 / 7, 3 / 7, 1 / 7])
     # A cap at half of 0.6: what is left over goes to the others in the prior's odds.
     asked = posed(prior=PRIOR, cap=(0.3, 1, 1))
-    assert_allclose(asked.minimise_tangent(np.zeros(3), 1), [0.3, 0.525, 0.175])
+    assert_allclose(asked.tangent_minimiser(np.zeros(3), 1), [0.3, 0.525, 0.175])
 
 
 def test_the_slope_is_that_of_finite_differences():

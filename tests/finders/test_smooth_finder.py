@@ -99,10 +99,10 @@ def test_runs_with_other_inventories_are_predicted_by_their_epochs():
     weights_NxK, loss_NxM = test.weights_and_losses()
     fitted = ExposureLaw().fit(train)
     actual_N = loss_NxM[:, 0]
-    error = np.abs(fitted.losses(weights_NxK, test.epochs()) - actual_N).max()
+    error = np.abs(fitted.losses(weights_NxK, test.epochs_of_runs()) - actual_N).max()
     assert error < 0.02 < 0.1 * actual_N.std()
     # With the inventories of other domains it is far off.
-    swapped = np.roll(test.epochs(), 1, axis=1)
+    swapped = np.roll(test.epochs_of_runs(), 1, axis=1)
     assert np.abs(fitted.losses(weights_NxK, swapped) - actual_N).max() > 5 * error
     # The runs have no inventory in common: one must be named for a mixture.
     with pytest.raises(InputError, match="the finder 'exposure-law' reads epochs"):

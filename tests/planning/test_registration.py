@@ -215,7 +215,11 @@ def test_the_same_registration_gives_the_same_bytes(tmp_path):
         ("steps", [100, 400], "mine.yaml.hypotheses: are over scenarios of one size"),
         ("models", {"pico": {}}, "mine.yaml.models.pico: the configuration"),
         ("models", {"pico-100": {}}, "mine.yaml.models.pico-100: the configuration"),
-        ("recipes", {"steps-200": {}}, "mine.yaml.recipes.steps-200: the configuration"),
+        (
+            "recipes",
+            {"steps-200": REGISTRATION["training"]},
+            "mine.yaml.recipes.steps-200: the configuration",
+        ),
     ],
 )
 def test_a_wrong_registration_is_refused(tmp_path, place, value, message):

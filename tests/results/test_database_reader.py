@@ -267,7 +267,7 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     caplog.set_level("INFO")
     monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: [])
-    monkeypatch.setattr(made_from, "compare_finished", lambda *_: [])
+    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
     show_claims(None)
     assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
     assert f"are `not run` here: for all claims, ask {whole}" in caplog.text

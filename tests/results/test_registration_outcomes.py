@@ -294,8 +294,8 @@ def test_scenarios_that_an_earlier_registration_reads_are_named(registry, tmp_pa
     _, file, connection = registry
     text = file.read_text().replace("stream: development", "stream: test")
     file.write_text(text)
-    monkeypatch.setattr(registration, "FOLDER", tmp_path / "registered")
-    registration.FOLDER.mkdir()
+    monkeypatch.setattr(registration, "REGISTRATIONS", tmp_path / "registered")
+    registration.REGISTRATIONS.mkdir()
     (date,) = (line for line in text.splitlines() if line.startswith("date: "))
     others = {
         "alike": text,
@@ -304,7 +304,7 @@ def test_scenarios_that_an_earlier_registration_reads_are_named(registry, tmp_pa
     }
     for name, other in others.items():
         own = other.replace("benchmark: b", f"benchmark: {name}")
-        (registration.FOLDER / f"{name}.yaml").write_text(own)
+        (registration.REGISTRATIONS / f"{name}.yaml").write_text(own)
     lines, _ = deviations(file, connection)
     named = [line for line in lines if "its scenarios" in line]
     assert named == ["its scenarios are those of alike.yaml, whose results may have been read"]

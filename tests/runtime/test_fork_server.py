@@ -39,20 +39,6 @@ def write_theory_records(out):
     if out.name == "theirs":
         raise InputError("a mistake")
 '''
-FULL = """
-import os
-from pathlib import Path
-
-
-def fork(real=os.fork):
-    if Path("full").exists():
-        raise BlockingIOError(11, "Resource temporarily unavailable")
-    return real()
-
-
-os.fork = fork
-"""
-"""A machine that has no process left while a file is there."""
 ANOTHER = """
 import os, socket, sys
 os.setresuid(65534, 65534, 65534)
@@ -80,14 +66,13 @@ class Server:
             ignored = shutil.ignore_patterns("__pycache__", "paper", "results")
             shutil.copytree(ROOT / package, self.clone / package, ignore=ignored)
         (self.clone / "pipeline/theory/stage.py").write_text(STAGE)
-        (self.clone / "pipeline/full.py").write_text(FULL)
         self._server = fork_server.start_server(
             self.name,
-            {"theory": "pipeline.planning.stages", "other": "pipeline.full"},
+            {"theory": "pipeline.planning.stages"},
             f"{before}cd {self.clone}; export PYTHONPATH={self.clone}; exec 2>{self.clone}/told; ",
         )
         self.ended = False
-        self.wait(lambda: self.listens("theory") and self.listens("other"))
+        self.wait(self.listens)
         self.number = self._server.pid
         self.environment = os.environ | dict.fromkeys(fork_server.THREADS, "1")
         self.environment["PYTHONPATH"] = str(self.clone)
@@ -105,14 +90,14 @@ class Server:
             text=True,
         )
 
-    def connected(self, command="theory"):
+    def connected(self):
         """A client that has said nothing yet."""
         client = socket.socket(socket.AF_UNIX)
-        client.connect(f"\0{self.name}/{command}")
+        client.connect(f"\0{self.name}/theory")
         return client
 
-    def listens(self, command="theory"):
-        with contextlib.suppress(ConnectionRefusedError), self.connected(command):
+    def listens(self):
+        with contextlib.suppress(ConnectionRefusedError), self.connected():
             return True
         return False
 
@@ -220,17 +205,6 @@ def alone(server, **more):
 def test_a_job_with_another_environment_or_folder_is_a_process_of_its_own(server):
     for changes in ({"OMP_NUM_THREADS": "2"}, {"folder": "/"}, {"NEW": "1"}):
         assert alone(server, **changes)
-
-
-def test_a_fork_that_fails_is_declined_and_ends_no_other_job(server):
-    job, process = server.sleeping()
-    (server.clone / "full").touch()
-    assert alone(server)
-    (server.clone / "full").unlink()
-    assert not alone(server)
-    assert (job.poll(), state(process)) == (None, "S")
-    assert "themselves: [Errno 11] Resource temporarily unavailable\n" in server.told()
-    job.kill()
 
 
 def test_a_client_that_ends_within_its_request_leaves_the_server_as_it_is(server):

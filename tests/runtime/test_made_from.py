@@ -53,7 +53,7 @@ def manifest(folder, **facts):
 
 def found(path, **today):
     known = checksums.DigestCache(path.with_name("memory.json"))
-    return made_from.compare_finished(path, "theory", known, **today)
+    return made_from.differences_from_today(path, "theory", known, **today)
 
 
 def test_a_manifest_says_what_was_made_from_what_by_what(work):

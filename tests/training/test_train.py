@@ -11,7 +11,6 @@ import pytest
 import torch
 from trained import last_state, manifest, outcome, rows, train, train_with
 
-from pike_mixing import registry
 from pike_mixing.apportion import apportion
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.rules.static import Mix
@@ -252,39 +251,6 @@ def test_a_method_sees_what_it_asks_for_and_its_state_is_kept(make_run, corpora)
     assert kept["method.measured"].tolist() == [12, 12]
     assert kept["positions_K"].tolist() == [18, 18]
     assert kept["statistics_positions_K"].tolist() == [12, 12]
-
-
-ACTING = {
-    "round-robin": {},
-    "conceptual-pike": {"L": 1.0, "eta": 2.0, "every": 2, "rows": 3},
-    "odm": {"warmup": 2},
-    "famo": {},
-    "gradnorm": {"first": 1},
-    "doremi": {"reference": "mix"},
-    "skill-it": {"every": 2, "rows": 2},
-    "aioli": {"every": 6, "slot": 1, "sweeps": 1, "rows": 2},
-    "adatask": {},
-}
-"""A rule of each kind of needs, with settings with which it has acted before the end of a tiny run.
-
-All of them: tests/integration/test_every_rule.py, in the same engine.
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rule", ACTING)
-def test_a_rule_of_each_kind_trains(make_run, corpora, mixed, rule):
-    run = make_run(rule=rule, method=ACTING[rule], training={"steps": 8})
-    reference = mixed if rule == "doremi" else None
-    pretrain.pretrain(run, corpora, reference=reference, device="cpu", threads=1)
-    result = outcome(run.parent)
-    counts = [row["count"] for row in rows(result, "weights")]
-    assert sum(counts) == 6 * 8
-    assert all(row["loss"] is not None for row in rows(result, "steps"))
-    # It has acted: on what the batches hold, or on how their losses or gradients add up.
-    moved = {row["weight"] for row in rows(result, "weights")} != {0.5}
-    needs = registry.build_method(rule, ACTING[rule], rule).needs()
-    assert moved or rows(result, "coefficients") or needs.moments_per_domain
 
 
 @pytest.mark.slow

@@ -44,7 +44,9 @@ def test_nothing_is_out_of_date_after_one_run(whole):
 def test_every_output_is_made_and_an_empty_one_says_so(whole, tmp_path, section, write, suffix):
     """Every table and figure that there is, from the database of the tiny experiment."""
     kind, settings, made = section[:-1], tmp_path / "settings.json", {".md": ".md", ".svg": ".json"}
-    every = {q.stem.removeprefix(f"{kind}_") for q in cross_checks.QUERIES.glob(f"{kind}*.sql")}
+    every = {
+        q.stem.removeprefix(f"{kind}_") for q in cross_checks.QUERY_FOLDER.glob(f"{kind}*.sql")
+    }
     empty = set()
     # The database of an experiment that does not show the theory has none of it.
     for name in every.difference(STANDALONE[kind]):
