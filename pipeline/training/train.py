@@ -24,7 +24,7 @@ from pike_mixing.torch.rows import Rows, UnreadRows
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.model import adamw, checkpoint, models
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
@@ -52,7 +52,7 @@ class MixedRows:
 
     def __init__(
         self,
-        mixtures: Mapping[str, Mixture],
+        mixtures: Mapping[str, DomainRows],
         passes: Passes,
         *,
         rows: int,
@@ -155,10 +155,9 @@ def pretrain(
             lambda: given.snapshot.restore_if_unchanged(manifest, values)
         ):
             return None
-        training = _Training(work, method, values, given, place, lease, signals, shard)
-        training.model.recomputes |= recompute
+        training = _Training(work, method, values, given, place, lease, signals, shard, recompute)
         if peak_flops is not None:
-            training.meter.peak = peak_flops
+            training.meter.peak_flops_per_second = peak_flops
         if profile:
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
@@ -181,20 +180,23 @@ class _Training:
         lease: locks.Lease,
         signals: signal_handler.SignalState | None = None,
         shard: bool = False,
+        recompute: bool = False,
     ) -> None:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
         self.chips, self.shard = xla_chips.chip_count(device), shard
-        inputs.refuse_untrainable(work, method, device, shard=shard)
+        inputs.refuse_untrainable(work, method, device, shard=shard, recompute=recompute)
         recipe = work.training
         self.method = method = method.for_run(given.run_facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         mixtures = {
-            purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
+            purpose: DomainRows(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
             for purpose, limit in limits.items()
         }
         if given.held_out:
-            mixtures["validation"] = Mixture(given.held_out, recipe.length, work.seed, "validation")
+            mixtures["validation"] = DomainRows(
+                given.held_out, recipe.length, work.seed, "validation"
+            )
         self.train_rows = mixtures["train"]
         code = inputs.code_modules(work)
         identity = {
@@ -207,6 +209,7 @@ class _Training:
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
+        self.model.recomputes |= recompute
         if shard and self.chips == 1:
             models.shard_model(self.model, device)
         if method.needs().moments_per_domain:
@@ -215,7 +218,7 @@ class _Training:
             )
         else:
             self.optimizer = adamw.build_adamw(self.model, recipe)
-        epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
+        epoch_rows = {d: float(c.row_count(recipe.length)) for d, c in given.corpora.items()}
         self.folder = RunFolder(lease, work, identity, code, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
@@ -223,7 +226,7 @@ class _Training:
         self.log = StepLog(work, self.folder, watch, self.meter)
         self.engine = self._build_engine(mixtures)
 
-    def _build_engine(self, mixtures: dict[str, Mixture]) -> Engine:
+    def _build_engine(self, mixtures: dict[str, DomainRows]) -> Engine:
         """The library's engine on the run's rows, model and optimizer."""
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)
