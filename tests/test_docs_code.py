@@ -19,6 +19,7 @@ from repository import run
 from pike_mixing import Needs, Signals
 from pike_mixing.__main__ import _build_parser
 from pike_mixing.__main__ import main as library
+from pike_mixing.errors import InputError
 from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
@@ -123,7 +124,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
         if "include:" in block:
             path = own_modules / "mine.yaml" if whole.exists() else whole
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
-            assert schema.schema_problems(planner.read_expanded_config(path), name) == []
+            schema.read_experiment(planner.read_expanded_config(path), name)
             continue
         if whole.exists():
             # What the page adds to its first file, or replaces in it by a second one.
@@ -143,9 +144,10 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             continue
         for section, values in yaml.safe_load(block).items():
             config[section] = {**config.get(section, {}), **values}
-    assert schema.schema_problems(config, name) == []
+    schema.read_experiment(config, name)
     config["methods"]["wrong"] = {"rule": "mix", "zeta9": 1}
-    assert len(schema.schema_problems(config, name)) == 1
+    with pytest.raises(InputError, match="'zeta9' is unknown"):
+        schema.read_experiment(config, name)
 
 
 @pytest.mark.slow

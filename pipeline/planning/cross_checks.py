@@ -22,7 +22,6 @@ from pipeline.planning import (
 from pipeline.planning.configuration import Compare, Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.paper_roles import NameUse
-from pipeline.runtime import settings_messages
 from pipeline.runtime.code_fingerprint import PACKAGE
 from pipeline.settings import GRID, Training
 from pipeline.tasks import TASK_PATTERNS
@@ -67,21 +66,25 @@ NAME_USES = {
 """By section: where the configuration uses its names; finders are those of `FINDERS`."""
 
 
-def consistency_problems(config: Config, origin: str, files: Iterable[Path] = ()) -> list[str]:
+def consistency_problems(
+    config: Config, experiment: Experiment, origin: str, files: Iterable[Path]
+) -> list[str]:
     """All undefined names; if there are none, all settings that do not go together.
 
+    `experiment` is the same configuration as dataclasses.
     A list with an anchor in one of `files`, which set the configuration, is named once.
     """
     if undefined := _undefined_name_problems(config, files):
         return [f"{origin}: {problem}" for problem in undefined]
     if clashes := [*_made_name_problems(config)]:
         return [f"{origin}: {problem}" for problem in clashes]
-    whole = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
-    further = [*_incompatibility_problems(config, whole.training)]
+    further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_by_place(files)
         further = [problem + _domain_list_hint(problem, lists) for problem in further]
-    return schema.contradictions(whole, origin) + [f"{origin}: {problem}" for problem in further]
+    return schema.contradictions(experiment, origin) + [
+        f"{origin}: {problem}" for problem in further
+    ]
 
 
 def _undefined_name_problems(config: Config, files: Iterable[Path]) -> list[str]:

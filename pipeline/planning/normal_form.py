@@ -10,8 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, get_args
 
 from pike_mixing.settings import bare_type, default_value, type_hints
-from pipeline.planning.configuration import Experiment
-from pipeline.runtime import settings_messages
+from pipeline.planning.configuration import Compare, Experiment, Paper
 
 PATH_SETTINGS = {
     "sources": ("files", "validation_files", "exclude"),
@@ -22,12 +21,14 @@ PATH_SETTINGS = {
 """Settings of a section's entries that are paths, or patterns of such."""
 
 
-def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
-    """A checked configuration with every default filled in, but those of rules and finders."""
-    whole = {"compare": {}, "paper": {}, **config}
-    result = plain_nonempty_values(
-        settings_messages.validate(Experiment, whole, origin, allow_contradictions=True)
-    )
+def normalise_config(experiment: Experiment, first_sections: Collection[str]) -> dict[str, Any]:
+    """A configuration with every default filled in, but those of rules and finders.
+
+    Sections are in the order of `first_sections`, then of the dataclass.
+    """
+    compare, paper = experiment.compare or Compare(), experiment.paper or Paper()
+    whole = dataclasses.replace(experiment, compare=compare, paper=paper)
+    result: dict[str, Any] = plain_nonempty_values(whole)
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATH_SETTINGS.items():
         for values in result.get(section, {}).values():
@@ -36,7 +37,7 @@ def normalise_config(config: Mapping[str, Any], origin: str) -> dict[str, Any]:
                 values |= {name: _normalise_paths(values[name]) for name in names if name in values}
     if unwanted := result["packing"]["hygiene"].get("decontaminate"):
         unwanted["files"] = _normalise_paths(unwanted["files"])
-    return {name: result[name] for name in [*config, *result] if name in result}
+    return {name: result[name] for name in [*first_sections, *result] if name in result}
 
 
 def _normalise_paths(value: Any) -> Any:

@@ -5,7 +5,6 @@ imports nothing heavy and does dictionary look-ups only.
 """
 
 import copy
-import dataclasses
 import functools
 import os
 import sys
@@ -183,9 +182,7 @@ def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> Plann
     whole = _merge_deeply(whole, join_included(options, files[0].parent / "--config", load=load))
     owners = [_file_that_sets_results(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
-    names, given = tuple(map(str, files)), copy.deepcopy(dict(options))
-    planned = plan(shorthand.expand_shorthand(whole), *named, files)
-    return PlannedFiles(dataclasses.replace(planned, files=names, options=given), config)
+    return PlannedFiles(plan(shorthand.expand_shorthand(whole), *named, files, options), config)
 
 
 def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:
@@ -203,6 +200,7 @@ def plan(
     origin: str,
     owner: str | None = None,
     files: Sequence[Path] = (),
+    options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Expands a merged configuration, after checking all of it.
 
@@ -211,15 +209,14 @@ def plan(
         origin: Where it was set, for messages: "config.yaml".
         owner: The file that sets `results`, where that is another.
         files: Those that set it, whose anchors messages name.
+        options: What `--config` sets of it.
 
     Raises:
         InputError: every mistake in it, in one message, each with its path and a way out.
     """
-    refuse(
-        schema.schema_problems(config, origin)
-        or cross_checks.consistency_problems(config, origin, files)
-    )
-    own = normal_form.normalise_config(config, origin)
+    experiment = schema.read_experiment(config, origin)
+    refuse(cross_checks.consistency_problems(config, experiment, origin, files))
+    own = normal_form.normalise_config(experiment, [*config])
     requested = dependencies.requested_runs(own)
     every = dependencies.with_required_runs(own, requested)
     found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
@@ -242,8 +239,8 @@ def plan(
         config=own,
         origin=origin,
         owner=owner or origin,
-        files=(origin,),
-        options={},
+        files=tuple(map(str, files)) or (origin,),
+        options=copy.deepcopy(dict(options or {})),
         results=str(Path(own["results"])),
         sources=stage_settings.with_sorted_keys(own["sources"]),
         tokenizers={

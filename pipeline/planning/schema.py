@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pike_mixing.errors import InputError, install_command
+from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import setting_docstrings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
@@ -42,14 +42,15 @@ SHARED: dict[str, Any] = {"Names": Names, "WholeNumbers": Seeds}
 Node = dict[str, Any]
 
 
-def schema_problems(config: Mapping[str, Any], origin: str) -> list[str]:
-    """Every value that is not as the dataclasses want it, with its path and the nearest valid name.
+def read_experiment(config: Mapping[str, Any], origin: str) -> Experiment:
+    """A configuration as dataclasses; settings of it may contradict each other.
 
     The settings of a mixing method are those of its rule's class, which the schema does not repeat.
     `origin` is where the configuration was set, for messages.
 
     Raises:
-        InputError: this package is a copy without the clone, where the workflow lies.
+        InputError: every value that is not as the dataclasses want it, with its path and the
+            nearest valid name; or this package is a copy without the clone.
     """
     if not PATH.is_file():
         # With an extra, make installs anew whatever is there.
@@ -57,16 +58,18 @@ def schema_problems(config: Mapping[str, Any], origin: str) -> list[str]:
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
             f"{PATH.parents[2]}: in the clone, run `{install_command('hub')}`, then .venv/bin/pike"
         )
-    problems = []
+    problems, result = [], None
     try:
-        settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
+        result = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
     except InputError as error:
         problems = str(error).splitlines()
     named = config.get("methods")
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
             problems += methods.rule_name_and_type_problems(values, f"{origin}.methods.{name}")
-    return _prefix_with_file(problems, origin)
+    refuse(_prefix_with_file(problems, origin))
+    assert result is not None
+    return result
 
 
 def contradictions(config: Experiment, origin: str) -> list[str]:

@@ -102,7 +102,8 @@ def mixture_settings(
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
-    if target is not None and (finder == GRID or _has_target_setting(finder)):
+    known = () if finder == GRID else dataclasses.fields(finders.finder_class(finder))
+    if target is not None and (finder == GRID or "target" in {field.name for field in known}):
         options = {"target": target, **options}
     return with_sorted_keys(
         {
@@ -121,10 +122,6 @@ def mixture_settings(
             **({"order": names} if finder == GRID else {}),
         }
     )
-
-
-def _has_target_setting(finder: str) -> bool:
-    return "target" in {field.name for field in dataclasses.fields(finders.finder_class(finder))}
 
 
 def needs_method_states(finder: str) -> bool:

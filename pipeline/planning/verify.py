@@ -74,6 +74,14 @@ class _Verification:
                     self.pieces.append(_read_piece(path, stage))
                 except InputError as problem:
                     self._add(str(problem), path, stage)
+        self._plans = {
+            folder: compared
+            for folder in self.folders
+            if (compared := outdated.compare_results(folder, *folder.absolute().parents))
+        }
+        self._planned = {
+            Path(path).absolute() for plan in self._plans.values() for path in plan.manifest_paths()
+        }
 
     def _add(self, problem: str, place: Path | None = None, stage: str = "") -> None:
         """Adds a problem, and the place that is broken; those of no stage's work come first."""
@@ -102,8 +110,8 @@ class _Verification:
             if piece.kind in ("checkpoint", "archive"):
                 continue
             path, folder = piece.path, piece.path.parent
-            if problem := _misplacement_problem(piece):
-                self._add(problem)
+            if self._is_misplaced(piece):
+                continue
             for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
                 self._add(
                     f"{mark} does not say that `pike {piece.stage}` made {left[0].name}, which it "
@@ -118,6 +126,29 @@ class _Verification:
                     problem = f"{path} was made from another {place}: {piece.remedy}"
                     self._add(problem, stage=piece.stage)
             self._check_inputs(piece)
+
+    def _is_misplaced(self, piece: _Piece) -> bool:
+        """Whether work lies where that of another name belongs, which becomes a problem."""
+        content, path = piece.content, piece.path.absolute()
+        name = {
+            "pack": content.get("source"),
+            "fetch": content.get("task"),
+            "table": content["settings"].get("name"),
+            "figure": content["settings"].get("name"),
+            "pretrain": content.get("run"),
+        }.get(piece.stage)
+        if name is None or output_root.find_root_above(path.parent) is None:
+            return False
+        if re.search(rf"/{re.escape(name)}[/.]", str(path)):
+            return False
+        # Of a run all that lies there is another's.
+        place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
+        remedy = f"{_delete_instruction(place)}, or put it elsewhere"
+        if path in self._planned:
+            first = f"rm -rf {shlex.quote(str(place))}"
+            remedy = f"make it again with `{first} && {output_root.command_to_make(piece.path)}`"
+        self._add(f"{piece.path} is of {name!r}, not of {place}: {remedy}", place, piece.stage)
+        return True
 
     def _check_inputs(self, piece: _Piece) -> None:
         """Looks for inputs that are gone, and whether a corpus is of its tokenizer."""
@@ -150,10 +181,9 @@ class _Verification:
             if is_root and os.path.lexists(stamp) and output_root.read_root(folder) is None:
                 problem = f"{stamp} does not say what the folder was started with"
                 self._add(f"{problem}: {_delete_instruction(stamp)}{_ANEW}")
-            compared = outdated.compare_results(folder, *folder.absolute().parents)
+            top, compared = folder.absolute(), self._plans.get(folder)
             if compared is None:
                 continue
-            top = folder.absolute()
             for path in map(Path, compared.manifest_paths()):
                 if path.absolute().is_relative_to(top) and not path.is_file():
                     self._add_missing(path)
@@ -162,8 +192,12 @@ class _Verification:
                 continue  # The configuration was changed since the workflow ran.
             for name, values in compared.plan.settings_by_path().items():
                 path = Path(name)
-                is_below = path.absolute().is_relative_to(top) and os.path.lexists(path)
-                if is_below and output_root.read_mapping_or_none(path) != values:
+                is_there = path.absolute().is_relative_to(top) and os.path.lexists(path)
+                if (
+                    is_there
+                    and self._broken.isdisjoint(path.parents)
+                    and output_root.read_mapping_or_none(path) != values
+                ):
                     problem = f"{path} has other settings than the configuration"
                     self._add(f"{problem}: {_delete_instruction(path)}{_ANEW}")
 
@@ -330,27 +364,6 @@ def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Pat
     if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
     return ownership.unmarked_files_by_mark([f for f in files if f.is_file()], stage, folder)
-
-
-def _misplacement_problem(piece: _Piece) -> str | None:
-    """That work lies where that of another name belongs, if it does."""
-    content = piece.content
-    name = {
-        "pack": content.get("source"),
-        "fetch": content.get("task"),
-        "table": content["settings"].get("name"),
-        "figure": content["settings"].get("name"),
-        "pretrain": content.get("run"),
-    }.get(piece.stage)
-    path = piece.path.absolute()
-    if name is None or output_root.find_root_above(path.parent) is None:
-        return None
-    if re.search(rf"/{re.escape(name)}[/.]", str(path)):
-        return None
-    # Of a run all that lies there is another's.
-    place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
-    remedy = f"{_delete_instruction(place)}, or put it elsewhere"
-    return f"{piece.path} is of {name!r}, not of {place}: {remedy}"
 
 
 def _delete_instruction(place: Path | str) -> str:

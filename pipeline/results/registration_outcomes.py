@@ -19,13 +19,14 @@ from pipeline.planning import (
     shorthand,
     stage_settings,
 )
+from pipeline.planning.configuration import Experiment
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.results.stale_work import read_stale_work
-from pipeline.runtime import output_formats
+from pipeline.runtime import output_formats, settings_messages
 from pipeline.runtime.programs import program_command
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
@@ -103,7 +104,11 @@ def _run_deviations(
         "runs with other settings": differing,
     }
     (row,) = query_rows(connection, "select config from experiment")
-    config = normal_form.normalise_config(json.loads(row["config"]), "the database")
+    recorded = json.loads(row["config"])
+    experiment = settings_messages.validate(
+        Experiment, recorded, "the database", allow_contradictions=True
+    )
+    config = normal_form.normalise_config(experiment, [*recorded])
     for section in SECTIONS:
         own, wanted = config.get(section, {}), plan.config[section]
         names = [name for name in wanted if own.get(name) != wanted[name]]

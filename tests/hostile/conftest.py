@@ -1,8 +1,8 @@
 """The sound project, made once by the real stages, and how a trial of it is judged."""
 
-import functools
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,6 @@ from trials import (
     called,
     onto,
     refused,
-    restore,
-    state,
 )
 
 from pipeline.planning import planner
@@ -82,28 +80,12 @@ def unmade(tmp_path_factory):
     return written(tmp_path_factory.mktemp("unmade"))
 
 
-@pytest.fixture(scope="session")
-def copied(tmp_path_factory):
-    """A copy of a project, one for all trials: the folder that holds it alone, and its state."""
-
-    @functools.cache
-    def copy(project):
-        home = tmp_path_factory.mktemp("home")
-        shutil.copytree(project, home / "project", symlinks=True)
-        return home, state(home)
-
-    return copy
-
-
 @pytest.fixture
-def refuses(copied):
-    """Fails unless a trial on a copy of a project is refused clearly; mends the copy."""
+def refuses():
+    """Fails unless a trial on a copy of a project is refused clearly."""
 
     def check(trial, project, run=called):
-        home, sound = copied(project)
-        try:
-            refused(trial, home / "project", run)
-        finally:
-            restore(home, sound, project)
+        with tempfile.TemporaryDirectory() as home:
+            refused(trial, shutil.copytree(project, Path(home) / "project", symlinks=True), run)
 
     return check

@@ -8,16 +8,15 @@ import contextlib
 import io
 import os
 import shlex
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from edits import GONE, Edit
+from edits import Edit
 
 from pipeline.__main__ import MISTAKE, main
-from pipeline.runtime import atomic_files, checksums
+from pipeline.runtime import checksums
 
 SET = "results/settings"
 SOURCE = "results/data/easy"
@@ -106,26 +105,6 @@ def state(root: Path) -> State:
                 what = seen.st_ino, seen.st_size, seen.st_mtime_ns
             found[entry.path[len(str(root)) + 1 :]] = what
     return found
-
-
-def restore(home: Path, sound: State, project: Path) -> None:
-    """Makes the folder `project` in a home the copy of a project again, in the state `sound`."""
-    now = state(home)
-    changed = {name for name in now.keys() | sound if now.get(name, GONE) != sound.get(name, GONE)}
-    for name in changed & now.keys():
-        atomic_files.remove_path(home / name)
-    # A folder before what it holds.
-    for name in sorted(changed & sound.keys()):
-        what = sound[name]
-        if what is None:
-            (home / name).mkdir()
-        elif isinstance(what, str):
-            (home / name).symlink_to(what)
-        else:
-            shutil.copyfile(project / Path(name).relative_to("project"), home / name)
-    now = state(home)
-    assert now.keys() == sound.keys()
-    sound |= now
 
 
 def refused(trial: Trial, project: Path, run: Run) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pike_mixing import ADO
 from pike_mixing.errors import InputError
-from pipeline.planning import cross_checks, paper_roles, planner
+from pipeline.planning import paper_roles, planner
 from pipeline.runtime.code_fingerprint import PACKAGE
 
 PAPER = PACKAGE.parent / "workflow" / "configs" / "paper.yaml"
@@ -61,9 +61,9 @@ def test_a_method_may_play_two_parts_and_then_not_its_own_name():
 def test_names_that_nothing_bears_are_refused(config, section, value, expected):
     values = config()
     values["paper"] = {section: value}
-    assert any(
-        expected in line for line in cross_checks.consistency_problems(values, "config.yaml")
-    )
+    with pytest.raises(InputError) as caught:
+        planner.plan(values, "config.yaml")
+    assert expected in str(caught.value)
 
 
 def test_a_name_that_is_cast_for_a_part_takes_it_from_its_bearer():

@@ -90,7 +90,11 @@ def found(config, path, value):
     """The problems after setting one key."""
     changed = config()
     set_at(changed, way(path), value)
-    return schema.schema_problems(changed, "config.yaml")
+    try:
+        schema.read_experiment(changed, "config.yaml")
+    except InputError as error:
+        return str(error).splitlines()
+    return []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +128,7 @@ def test_the_page_of_a_data_set_is_answered_with_its_id(config):
 def test_a_package_without_the_clone_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(schema, "PATH", tmp_path / "workflow" / "schemas" / "config.schema.yaml")
     with pytest.raises(InputError, match=f"the workflow needs the clone .* a copy in {tmp_path}: "):
-        schema.schema_problems({}, "config.yaml")
+        schema.read_experiment({}, "config.yaml")
 
 
 def test_null_stands_for_a_setting_that_may_be_absent(config):
