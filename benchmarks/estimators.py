@@ -32,7 +32,7 @@ from pike_mixing.torch.domain_gradient import measure_domain_gradient
 from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.data.shards import Corpus
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses, row_losses
@@ -78,7 +78,7 @@ def main() -> None:
 
 def studied(model: Transformer, corpus: Path, step: int, pool: int, draws: int) -> dict[str, Any]:
     """Truth, and estimates in its units: mean and standard deviation by b and s."""
-    rows = Mixture({"one": Corpus.open(corpus, "train")}, BATCH["length"], 0, "estimators")
+    rows = DomainRows({"one": Corpus.open(corpus, "train")}, BATCH["length"], 0, "estimators")
     tokens = rows.read_tokens_at(torch.tensor([pool]).numpy(), torch.tensor([0]).numpy())
     tokens_PxL1 = torch.from_numpy(tokens)
     gram_PxP = row_products(model, tokens_PxL1)

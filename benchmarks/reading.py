@@ -2,7 +2,7 @@
 
     python -m benchmarks.reading [--megatokens 48] [--turns 200] [--cold 40]
 
-    ours      `pipeline.data.batches.Mixture`, as a training run has it
+    ours      `pipeline.data.batches.DomainRows`, as a training run has it
     nanogpt   slices of a memory map, one after the other, stacked: get_batch of nanoGPT
     litdata   `StreamingDataset` of tokens, shuffled and iterated: its fast way
 
@@ -33,7 +33,7 @@ import numpy.typing as npt
 
 from benchmarks import corpora, measure, records
 from pipeline.data import shards
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 
 LENGTH = 1024
 COUNTS = (43, 43, 43, 43, 42, 42)
@@ -49,7 +49,7 @@ Read = Callable[[int], Tokens]
 def ours(folders: list[Path], first: int) -> Read:
     """Batches of exact counts."""
     corpora = {path.name: shards.Corpus.open(path, "train") for path in folders}
-    mixture, counts = Mixture(corpora, LENGTH, 0, "train"), np.array(COUNTS)
+    mixture, counts = DomainRows(corpora, LENGTH, 0, "train"), np.array(COUNTS)
     # The order of 4,096 rows is computed at once: that is not the disk's time.
     for order, count in zip(mixture._orders, COUNTS, strict=True):
         order.take(first * count, count)

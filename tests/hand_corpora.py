@@ -4,14 +4,7 @@ import hashlib
 
 import numpy as np
 
-from pipeline.data.shards import (
-    DOCUMENT,
-    FORMAT,
-    ShardWriter,
-    data_fingerprint,
-    documents_file_name,
-    token_dtype,
-)
+from pipeline.data.shards import DOCUMENT, FORMAT, SplitWriter, data_fingerprint, token_dtype
 from pipeline.runtime import atomic_files, made_from
 
 
@@ -25,17 +18,9 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
     folder.mkdir(parents=True)
     dtype, facts = token_dtype(vocabulary), {}
     for split, (tokens, documents) in splits.items():
-        with ShardWriter(folder, split, dtype=dtype, shard_tokens=shard_tokens) as writer:
-            writer.append(np.asarray(tokens))
-            shards = writer.close()
-        listed = np.array(documents, DOCUMENT)
-        np.save(folder / documents_file_name(split), listed)
-        facts[split] = {
-            "tokens": len(tokens),
-            "documents": len(documents),
-            "bytes": int(listed["bytes"].sum()),
-            "shards": shards,
-        }
+        with SplitWriter(folder, split, vocabulary=vocabulary, shard_tokens=shard_tokens) as writer:
+            writer.add(np.asarray(tokens, np.int64), np.array(documents, DOCUMENT), 0)
+            facts[split] = writer.close(unknown_id=None)
     made_from.InputSnapshot("pack", []).write_manifest(
         folder / atomic_files.MANIFEST,
         settings={},

@@ -16,7 +16,7 @@ from pike_mixing.row_order import Order
 from pipeline.data.shards import Corpus
 
 
-class Mixture:
+class DomainRows:
     """Rows of several domains; the caller keeps one position per domain and chooses the counts.
 
     The order of a domain is a function of (seed, purpose, the domain's name, epoch) and of nothing
@@ -58,7 +58,7 @@ class Mixture:
         self.domains = tuple(corpora)
         self._corpora = tuple(corpora.values())
         self._orders = [
-            Order(corpus.rows(length), {"seed": seed, "purpose": purpose, "domain": domain})
+            Order(corpus.row_count(length), {"seed": seed, "purpose": purpose, "domain": domain})
             for domain, corpus in corpora.items()
         ]
         # Rows of every domain: position // rows is the domain's epoch.
@@ -110,5 +110,5 @@ class Mixture:
         for k, (corpus, order) in enumerate(zip(self._corpora, self._orders, strict=True)):
             own = slice(edge_K[k], edge_K[k + 1])
             row_R = order.take(int(positions_K[k]), int(counts_K[k]))
-            corpus.read_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
+            corpus.read_rows_into(tokens_BxL1[own], row_R[place_B[own] - begin_K[k]])
         return tokens_BxL1

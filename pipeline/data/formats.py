@@ -177,7 +177,7 @@ class _TextWithoutMarks(io.TextIOWrapper):
             result += self._without_marks(more)
         return result
 
-    def readline(self, size: int = -1, /) -> str:
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
         # Of a line that is a mark alone nothing is left: it ends the file.
         return self._without_marks(super().readline(size))
 

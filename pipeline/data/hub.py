@@ -8,6 +8,7 @@ are treated alike.
 
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -19,7 +20,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.file_settings import HuggingFaceSettings
-from pipeline.data.source_interface import Document, Source
+from pipeline.data.source_interface import Document
 from pipeline.runtime import hub_downloads
 
 REMEDY = "start again later: files that came whole are not fetched twice"
@@ -27,8 +28,14 @@ NOT_REACHED = (DatasetNotFoundError, LocalEntryNotFoundError)
 """Of the errors that count as files not found, those of a whole dataset."""
 
 
-class HuggingFaceSource(HuggingFaceSettings, Source):
+class HuggingFaceSource(HuggingFaceSettings):
     """The reader of such a dataset."""
+
+    entropy_nats_per_character = None
+
+    def named_files(self) -> list[tuple[Path, str]]:
+        """None of the user's own."""
+        return []
 
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]

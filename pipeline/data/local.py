@@ -37,7 +37,7 @@ class LocalSource(LocalSettings, Source):
                 must. A file that was written to meanwhile.
         """
         listed = self.named_files()
-        self._refuse_uncut(listed)
+        self._refuse_unfitting_cut(listed)
         if self.bytes is not None:
             yield from self._sample_documents(listed, self.bytes, skipped)
             return
@@ -115,7 +115,7 @@ class LocalSource(LocalSettings, Source):
         Raises:
             InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
-        result = _drop_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
+        result = _without_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
             named = file_patterns.matching_files(getattr(self, setting) or (), setting)
             others = {Path(name).resolve() for name in named}
@@ -131,7 +131,7 @@ class LocalSource(LocalSettings, Source):
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
         return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
 
-    def _refuse_uncut(self, listed: list[tuple[Path, str]]) -> None:
+    def _refuse_unfitting_cut(self, listed: list[tuple[Path, str]]) -> None:
         """Stops at files that `documents` does not fit."""
         other = [path for path, name in listed if formats.format_suffix(name) not in formats.TEXT]
         if other and self.documents != "file":
@@ -156,7 +156,7 @@ class LocalSource(LocalSettings, Source):
         return sum(suffix in formats.TEXT for suffix in suffixes)
 
 
-def _drop_dataset_caches(files: list[str]) -> list[str]:
+def _without_dataset_caches(files: list[str]) -> list[str]:
     """The same without the caches that `datasets` leaves in a folder of `save_to_disk`."""
     arrow = [Path(name) for name in files if name.endswith(".arrow")]
     caches: set[str] = set()

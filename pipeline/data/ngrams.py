@@ -52,7 +52,7 @@ def occurrence_mask(hash_N: Hashes, corpus: Corpus, width: int) -> npt.NDArray[n
     possible[known >> shift] = True
     for start in range(0, corpus.tokens, CHUNK_TOKENS) if len(known) else ():
         stop = min(start + CHUNK_TOKENS + width - 1, corpus.tokens)
-        hash_T = window_hashes(corpus.span(start, stop), width)
+        hash_T = window_hashes(corpus.read_tokens(start, stop), width)
         likely_T = hash_T[possible[hash_T >> shift]]
         at = np.minimum(np.searchsorted(known, likely_T), len(known) - 1)
         result[at[known[at] == likely_T]] = True

@@ -8,7 +8,6 @@ import functools
 import hashlib
 import logging
 import math
-import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -21,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pike_mixing.errors import InputError
-from pipeline import errors
 from pipeline.data import describe, filters
 from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
@@ -37,9 +35,8 @@ from pipeline.data.shards import (
     DOCUMENT,
     FORMAT,
     SPLITS,
-    ShardWriter,
+    SplitWriter,
     data_fingerprint,
-    documents_file_name,
     token_dtype,
 )
 from pipeline.data.tokenizer import Tokenizer
@@ -70,12 +67,9 @@ class EncodedBatch(NamedTuple):
 
     tokens_T: npt.NDArray[Any]
     """Ids with an end behind each document, in the corpus's dtype."""
-    tokens_N: npt.NDArray[np.int64]
-    """Tokens of each document, its end included."""
-    bytes_N: npt.NDArray[np.int64]
+    document_N: npt.NDArray[Any]
+    """Of `shards.DOCUMENT`."""
     characters_N: npt.NDArray[np.int64]
-    hash_N: npt.NDArray[np.uint64]
-    """First 8 bytes of each text's SHA-256."""
     blanks: int
     """How often U+2581 stands in them, which SentencePiece reads as a blank."""
     read_bytes: int
@@ -108,12 +102,14 @@ def encode_batch(batch: DocumentBatch, tokenizer: Tokenizer, hygiene: Hygiene) -
     end = np.array([tokenizer.eos], np.int32)
     stream = np.concatenate([part for ids in pieces for part in (ids, end)] or [end[:0]])
     hashes = b"".join(hashlib.sha256(content).digest()[:8] for content in contents)
+    document_N = np.empty(len(contents), DOCUMENT)
+    document_N["tokens"] = [len(ids) + 1 for ids in pieces]
+    document_N["bytes"] = [len(content) for content in contents]
+    document_N["hash"] = np.frombuffer(hashes, ">u8")
     return EncodedBatch(
         tokens_T=stream.astype(token_dtype(tokenizer.vocabulary)),
-        tokens_N=np.array([len(ids) + 1 for ids in pieces], np.int64),
-        bytes_N=np.array([len(content) for content in contents], np.int64),
+        document_N=document_N,
         characters_N=np.array([len(content.decode()) for content in contents], np.int64),
-        hash_N=np.frombuffer(hashes, ">u8").astype(np.uint64),
         blanks=sum(content.count(BLANK) for content in contents),
         read_bytes=read,
         skipped=skipped,
@@ -132,89 +128,23 @@ def _clean_text(content: bytes, hygiene: Hygiene, skipped: Counter[str]) -> byte
     return text.encode()
 
 
-class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
-    """Appends documents to a split."""
-
-    def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
-        """Begins one of `shards.SPLITS` in the folder of a corpus in the making."""
-        self._folder, self._split = folder, split
-        self._shards = ShardWriter(
-            folder, split, dtype=token_dtype(vocabulary), shard_tokens=shard_tokens
-        )
-        self.counts_V = np.zeros(vocabulary, np.int64)
-        self.documents = self.characters = 0
-        # A file without a name, as large as the list that is made of it.
-        self._list = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in __exit__
-
-    @property
-    def tokens(self) -> int:
-        """Tokens so far."""
-        return self._shards.tokens
-
-    def add(self, batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> None:
-        """Writes the chosen documents of a batch behind those already there."""
-        if not chosen_N.any():
-            return
-        tokens_T = _chosen_tokens(batch, chosen_N)
-        self._shards.append(tokens_T)
-        self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
-        records_N = np.empty(int(chosen_N.sum()), DOCUMENT)
-        records_N["tokens"] = batch.tokens_N[chosen_N]
-        records_N["bytes"] = batch.bytes_N[chosen_N]
-        records_N["hash"] = batch.hash_N[chosen_N]
-        with errors.explain_disk_errors(self._folder):
-            self._list.write(records_N.tobytes())
-        self.documents += len(records_N)
-        self.characters += int(batch.characters_N[chosen_N].sum())
-
-    def close(self, unknown_id: int | None) -> dict[str, Any]:
-        """Ends the split; returns its part of the manifest."""
-        with errors.explain_disk_errors(self._folder):
-            self._list.flush()
-            document_N = (
-                np.memmap(self._list, DOCUMENT, "r") if self.documents else np.empty(0, DOCUMENT)
-            )
-            np.save(self._folder / documents_file_name(self._split), document_N)
-        count_by_exponent = np.histogram(document_N["tokens"], 2 ** np.arange(34))[0].tolist()
-        return {
-            "tokens": self.tokens,
-            "documents": self.documents,
-            # Of the document with most tokens, in the split's tokens.
-            "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
-            "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
-            "characters": self.characters,
-            "unknown_tokens": 0 if unknown_id is None else int(self.counts_V[unknown_id]),
-            "pieces": int(np.count_nonzero(self.counts_V)),
-            "entropy_nats": entropy_nats(self.counts_V),
-            # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
-            "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
-            "shards": self._shards.close(),
-        }
-
-    def __exit__(self, *_: object) -> None:
-        """Closes the files; after an error their last bytes do not matter."""
-        with errors.explain_disk_errors(self._folder):
-            self._list.close()
-            self._shards.__exit__()
-
-
-def entropy_nats(counts_V: npt.NDArray[np.int64]) -> float:
-    """Entropy in nats of a token drawn from the counted ones."""
-    seen = counts_V[counts_V > 0]
-    total = seen.sum()
-    return float(np.log(total) - (seen @ np.log(seen)) / total) if len(seen) else 0.0
-
-
-def _chosen_tokens(batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
-    """Tokens of the chosen documents, copied run by run: a mask over tokens takes ten times."""
-    if chosen_N.all():
-        return batch.tokens_T
-    end_N = np.cumsum(batch.tokens_N)
-    start_N = end_N - batch.tokens_N
-    edges = np.diff(chosen_N.astype(np.int8), prepend=0, append=0)
-    first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
-    runs = zip(start_N[first], end_N[last], strict=True)
-    return np.concatenate([batch.tokens_T[start:end] for start, end in runs])
+def _write_chosen(
+    writer: SplitWriter, batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]
+) -> None:
+    """Writes some documents of a batch."""
+    if not chosen_N.any():
+        return
+    tokens_T = batch.tokens_T
+    if not chosen_N.all():
+        # Copied run by run: a mask over tokens takes ten times as long.
+        end_N = np.cumsum(batch.document_N["tokens"], dtype=np.int64)
+        start_N = end_N - batch.document_N["tokens"]
+        edges = np.diff(chosen_N.astype(np.int8), prepend=0, append=0)
+        first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
+        runs = zip(start_N[first], end_N[last], strict=True)
+        tokens_T = np.concatenate([tokens_T[start:end] for start, end in runs])
+    characters = int(batch.characters_N[chosen_N].sum())
+    writer.add(tokens_T, batch.document_N[chosen_N], characters)
 
 
 def pack_corpus(
@@ -319,27 +249,27 @@ class _CorpusPacker:
             filters.item_ngram_hashes(hygiene.decontaminate)
         encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
         reading = list_batches(self._files)
-        for read, batch in zip(reading, _map_in_order(encode, reading, workers), strict=True):
+        for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):
             self._add_batch(batch, store.is_validation_documents_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
     def _add_batch(self, batch: EncodedBatch, is_validation: bool) -> None:
-        train = self._splits["train"]
+        train, hash_N = self._splits["train"], batch.document_N["hash"]
         if self.has_own_validation:
-            share, held_out_N = 1.0, np.full(len(batch.hash_N), is_validation)
+            share, held_out_N = 1.0, np.full(len(hash_N), is_validation)
         else:
             share = self._settings.validation_share
-            held_out_N = is_held_out(batch.hash_N, share)
-        search_N = held_out_N & is_in_search_split(batch.hash_N, share)
-        new_N = np.ones(len(batch.hash_N), bool)
+            held_out_N = is_held_out(hash_N, share)
+        search_N = held_out_N & is_in_search_split(hash_N, share)
+        new_N = np.ones(len(hash_N), bool)
         if self._settings.hygiene.drop_duplicates:
-            new_N = self._first_seen_mask(batch.hash_N)
+            new_N = self._first_seen_mask(hash_N)
         # A document is taken while those before it are fewer than the limit.
-        lengths_N = np.where(held_out_N | ~new_N, 0, batch.tokens_N)
+        lengths_N = np.where(held_out_N | ~new_N, 0, batch.document_N["tokens"].astype(np.int64))
         within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
-        train.add(batch, ~held_out_N & new_N & within_N)
-        self._splits["validation"].add(batch, held_out_N & ~search_N & new_N)
-        self._splits["search"].add(batch, search_N & new_N)
+        _write_chosen(train, batch, ~held_out_N & new_N & within_N)
+        _write_chosen(self._splits["validation"], batch, held_out_N & ~search_N & new_N)
+        _write_chosen(self._splits["search"], batch, search_N & new_N)
         self._skipped.update(batch.skipped)
         self.blanks += batch.blanks
         if not new_N.all():
@@ -364,7 +294,7 @@ class _CorpusPacker:
         return {"hygiene": {"dropped": dropped}, "floor_nats": None}
 
 
-def _map_in_order(
+def _encode_in_threads(
     encode: Callable[[DocumentBatch], EncodedBatch],
     batches: Iterable[DocumentBatch],
     workers: int,

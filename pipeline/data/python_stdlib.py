@@ -10,7 +10,7 @@ import sysconfig
 import unicodedata
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path, PurePosixPath
@@ -116,6 +116,8 @@ _NOT_CODE = frozenset(
     {"test", "tests", "idle_test", "idlelib", "lib2to3", "encodings", "pydoc_data"}
     | {"site-packages", "dist-packages", "__pycache__"}
 )
+_STDLIB = Path(sysconfig.get_paths()["stdlib"])
+STDLIB_TOPICS = ("code", "docstrings", "reference", "tables", "unicode")
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ class PythonSource(Source):
     def problems(self) -> list[str]:
         """Topics without files."""
         result = []
-        if self.packages is None and self.topic not in TOPICS:
+        if self.packages is None and self.topic not in STDLIB_TOPICS:
             result.append(f"topic: {self.topic!r} is that of packages: name them in `packages`")
         if self.packages is not None and self.topic not in SUFFIXES:
             known = ", ".join(SUFFIXES)
@@ -183,9 +185,19 @@ class PythonSource(Source):
 
     def _topic_texts(self, skipped: Counter[str]) -> Iterator[Text]:
         """Files of the topic, as texts."""
-        if self.packages is None:
-            return TOPICS[self.topic](skipped)
-        files = package_files(self.packages, self.topic)
+        if self.topic == "reference":
+            # As `help()` shows them.
+            return iter(sorted(_REFERENCE.items()))
+        if self.topic == "unicode":
+            return read_character_names()
+        if self.packages is not None:
+            files = package_files(self.packages, self.topic)
+        elif self.topic == "tables":
+            files = files_below(_STDLIB / "encodings", ".py", _NOT_CODE)
+        else:
+            # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
+            listed = files_below(_STDLIB, ".py", _NOT_CODE)
+            files = [one for one in listed if not one[1].name.startswith("_sysconfigdata")]
         readers = {"code": read_code, "docstrings": read_docstrings, "doctests": read_doctests}
         return readers.get(self.topic, read_texts)(files, skipped)
 
@@ -260,31 +272,11 @@ def read_character_names() -> Iterator[Text]:
         yield f"U+{group[0].split()[0]}", "\n".join(group)
 
 
-_STDLIB = Path(sysconfig.get_paths()["stdlib"])
-
-TOPICS: dict[Topic, Callable[[Counter[str]], Iterator[Text]]] = {
-    "code": lambda skipped: read_code(_stdlib_modules(), skipped),
-    "docstrings": lambda skipped: read_docstrings(_stdlib_modules(), skipped),
-    # As `help()` shows them.
-    "reference": lambda _: iter(sorted(_REFERENCE.items())),
-    "tables": lambda skipped: read_texts(
-        files_below(_STDLIB / "encodings", ".py", frozenset({"__pycache__"})), skipped
-    ),
-    "unicode": lambda _: read_character_names(),
-}
-"""Topic: how its documents are read, given a counter of what is left out."""
-
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
-
-
-def _stdlib_modules() -> Files:
-    # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
-    listed = files_below(_STDLIB, ".py", _NOT_CODE)
-    return [(name, file) for name, file in listed if not file.name.startswith("_sysconfigdata")]
 
 
 def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:

@@ -23,7 +23,7 @@ class PackedRows:
     """Tokens L of context."""
 
     def __len__(self) -> int:
-        return self.corpus.rows(self.length)
+        return self.corpus.row_count(self.length)
 
     def __getitem__(self, number: int) -> dict[str, Tokens]:
         """A row by its number.
@@ -33,7 +33,7 @@ class PackedRows:
         """
         if not -len(self) <= number < len(self):
             raise IndexError(f"row {number} of {len(self)}")
-        tokens_L1 = self.corpus.read(np.array([number % len(self)]), self.length)[0]
+        tokens_L1 = self.corpus.read_rows(np.array([number % len(self)]), self.length)[0]
         return {"input_ids": tokens_L1, "labels": tokens_L1.copy()}
 
     def __iter__(self) -> Iterator[dict[str, Tokens]]:

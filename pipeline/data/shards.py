@@ -11,6 +11,7 @@ import hashlib
 import mmap
 import os
 import resource
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,67 +114,101 @@ def refuse_replaced_tokenizer(folder: Path, manifest: dict[str, Any]) -> None:
             )
 
 
-class ShardWriter(contextlib.AbstractContextManager["ShardWriter"]):
-    """Appends tokens to `{split}-00000.bin`, `-00001.bin`, ...; a document may span files.
+class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
+    """Writes a split: tokens to `{split}-00000.bin`, `-00001.bin`, ..., and a list of documents.
 
     The bytes are appended with write(), never through a memory map: on a full disk a map kills
     the process with SIGBUS and no message, write() raises.
     """
 
-    def __init__(
-        self, folder: Path, split: str, *, dtype: np.dtype[Any], shard_tokens: int
-    ) -> None:
+    def __init__(self, folder: Path, split: str, *, vocabulary: int, shard_tokens: int) -> None:
         """Begins one of `SPLITS` in the folder of a corpus, `shard_tokens` tokens in a file."""
-        assert shard_tokens >= 1
-        self._folder, self._split, self._dtype = folder, split, dtype
-        self._shard_tokens = shard_tokens
+        self._folder, self._split, self._shard_tokens = folder, split, shard_tokens
+        self._dtype = token_dtype(vocabulary)
+        self.counts_V = np.zeros(vocabulary, np.int64)
+        """How often each id was written."""
+        self.tokens = self._documents = self._characters = 0
         self._shards: list[dict[str, Any]] = []
-        self._file: BinaryIO | None = None
-        self._hash = hashlib.sha256()
-        self._held = 0
-        self.tokens = 0
+        self._shard: BinaryIO | None = None
+        self._shard_hash, self._shard_held = hashlib.sha256(), 0
+        # A file without a name, as large as the list that is made of it.
+        self._list = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 - closed in __exit__
 
-    def append(self, tokens: npt.NDArray[Any]) -> None:
-        """Writes ids behind those already there."""
-        stream = np.ascontiguousarray(tokens, dtype=self._dtype)
-        self.tokens += len(stream)
+    def add(
+        self, tokens_T: npt.NDArray[Any], document_N: npt.NDArray[Any], characters: int
+    ) -> None:
+        """Writes documents (of `DOCUMENT`) and their tokens behind those already there."""
+        self.counts_V += np.bincount(tokens_T, minlength=len(self.counts_V))
+        self.tokens += len(tokens_T)
+        self._documents += len(document_N)
+        self._characters += characters
+        stream = np.ascontiguousarray(tokens_T, dtype=self._dtype)
         with errors.explain_disk_errors(self._folder):
+            self._list.write(document_N.tobytes())
+            # A document may span files.
             while len(stream):
-                if self._file is None:
-                    self._file = self._shard_path().open("wb")
-                piece = stream[: self._shard_tokens - self._held]
+                if self._shard is None:
+                    self._shard = self._shard_path().open("wb")
+                piece = stream[: self._shard_tokens - self._shard_held]
                 content = piece.tobytes()
-                self._file.write(content)
-                self._hash.update(content)
-                self._held += len(piece)
+                self._shard.write(content)
+                self._shard_hash.update(content)
+                self._shard_held += len(piece)
                 stream = stream[len(piece) :]
-                if self._held == self._shard_tokens:
+                if self._shard_held == self._shard_tokens:
                     self._finish_shard()
 
-    def close(self) -> list[dict[str, Any]]:
-        """Ends the last shard; returns file, tokens and SHA-256 of each shard in order."""
+    def close(self, unknown_id: int | None) -> dict[str, Any]:
+        """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
             self._finish_shard()
-        return self._shards
+            self._list.flush()
+            document_N = (
+                np.memmap(self._list, DOCUMENT, "r") if self._documents else np.empty(0, DOCUMENT)
+            )
+            np.save(self._folder / documents_file_name(self._split), document_N)
+        count_by_exponent = np.histogram(document_N["tokens"], 2 ** np.arange(34))[0].tolist()
+        return {
+            "tokens": self.tokens,
+            "documents": self._documents,
+            # Of the document with most tokens, in the split's tokens.
+            "largest_share": float(document_N["tokens"].max(initial=0) / max(self.tokens, 1)),
+            "bytes": int(document_N["bytes"].sum(dtype=np.int64)),
+            "characters": self._characters,
+            "unknown_tokens": 0 if unknown_id is None else int(self.counts_V[unknown_id]),
+            "pieces": int(np.count_nonzero(self.counts_V)),
+            "entropy_nats": entropy_nats(self.counts_V),
+            # How many have at least 2^n and fewer than 2^(n+1) tokens, by 2^n.
+            "lengths": {str(2**n): count for n, count in enumerate(count_by_exponent) if count},
+            "shards": self._shards,
+        }
 
     def _shard_path(self) -> Path:
         return self._folder / f"{self._split}-{len(self._shards):05d}.bin"
 
     def _finish_shard(self) -> None:
-        if self._file is None:
+        if self._shard is None:
             return
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        name, digest = self._shard_path().name, self._hash.hexdigest()
-        self._shards.append({"file": name, "tokens": self._held, "sha256": digest})
-        self._file, self._hash, self._held = None, hashlib.sha256(), 0
+        self._shard.flush()
+        os.fsync(self._shard.fileno())
+        self._shard.close()
+        name, digest = self._shard_path().name, self._shard_hash.hexdigest()
+        self._shards.append({"file": name, "tokens": self._shard_held, "sha256": digest})
+        self._shard, self._shard_hash, self._shard_held = None, hashlib.sha256(), 0
 
     def __exit__(self, *_: object) -> None:
-        """Closes the open file; after an error its last bytes do not matter."""
-        if self._file is not None:
-            with errors.explain_disk_errors(self._folder):
-                self._file.close()
+        """Closes the files; after an error their last bytes do not matter."""
+        # To close a file can fail on a full disk, too: the other one is closed all the same.
+        with errors.explain_disk_errors(self._folder), self._list:
+            if self._shard is not None:
+                self._shard.close()
+
+
+def entropy_nats(counts_V: npt.NDArray[np.int64]) -> float:
+    """Entropy in nats of a token drawn from the counted ones."""
+    seen = counts_V[counts_V > 0]
+    total = seen.sum()
+    return float(np.log(total) - (seen @ np.log(seen)) / total) if len(seen) else 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,24 +270,24 @@ class Corpus:
             _shards=[np.frombuffer(file, dtype) for file in maps],
         )
 
-    def rows(self, length: int) -> int:
+    def row_count(self, length: int) -> int:
         """How many rows of `length` tokens, each with the target of its last token, there are."""
         return max(0, (self.tokens - 1) // length)
 
-    def read(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
+    def read_rows(self, row_R: npt.NDArray[np.integer[Any]], length: int) -> Tokens:
         """Rows by number: int64 [R, length + 1], row i being `stream[i*L : i*L + L + 1]`."""
         tokens_RxL1 = np.empty((len(row_R), length + 1), np.int64)
-        self.read_into(tokens_RxL1, row_R)
+        self.read_rows_into(tokens_RxL1, row_R)
         return tokens_RxL1
 
-    def read_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
-        """As `read`, into an array that is there."""
+    def read_rows_into(self, tokens_RxL1: Tokens, row_R: npt.NDArray[np.integer[Any]]) -> None:
+        """As `read_rows`, into an array that is there."""
         if not len(row_R):
             return
         width = tokens_RxL1.shape[1]
         row_R = np.asarray(row_R, dtype=np.int64)
         assert row_R.min() >= 0, row_R.min()
-        assert row_R.max() < self.rows(width - 1), (row_R.max(), self.rows(width - 1))
+        assert row_R.max() < self.row_count(width - 1), (row_R.max(), self.row_count(width - 1))
         start_R = row_R * (width - 1)
         self._prefetch_rows(start_R, width)
         shard_R = np.searchsorted(self._starts, start_R, side="right") - 1
@@ -267,7 +302,7 @@ class Corpus:
             window_TxL1 = self._views[shard, width]
             tokens_RxL1[here_R] = window_TxL1[start_R[here_R] - self._starts[shard]]
         for place in np.flatnonzero(~inside_R):
-            tokens_RxL1[place] = self.span(start_R[place], start_R[place] + width)
+            tokens_RxL1[place] = self.read_tokens(start_R[place], start_R[place] + width)
         self._refuse_unknown_ids(tokens_RxL1)
 
     def _prefetch_rows(self, start_R: npt.NDArray[np.int64], width: int) -> None:
@@ -276,7 +311,7 @@ class Corpus:
         Asking costs as much as reading rows that are there, and saves waiting for each in turn.
         """
         waits = resource.getrusage(resource.RUSAGE_SELF).ru_majflt
-        self.span(start_R[0], start_R[0] + 1)
+        self.read_tokens(start_R[0], start_R[0] + 1)
         waited = resource.getrusage(resource.RUSAGE_SELF).ru_majflt != waits
         if not waited or not hasattr(mmap, "MADV_WILLNEED"):
             return
@@ -286,7 +321,7 @@ class Corpus:
                 page = first * size // mmap.PAGESIZE * mmap.PAGESIZE
                 self._maps[shard].madvise(mmap.MADV_WILLNEED, page, last * size - page)
 
-    def span(self, start: int, stop: int) -> Tokens:
+    def read_tokens(self, start: int, stop: int) -> Tokens:
         """The stream's tokens `start` to `stop` (exclusive), int64."""
         assert 0 <= start <= stop <= self.tokens, (start, stop, self.tokens)
         pieces = [self._shards[s][first:last] for s, first, last in self._shard_spans(start, stop)]
@@ -313,7 +348,7 @@ class Corpus:
             yield shard, start - self._starts[shard], end - self._starts[shard]
             start, shard = end, shard + 1
 
-    def documents(self) -> npt.NDArray[Any]:
+    def document_records(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""
         path = self.folder / documents_file_name(self.split)
         return np.load(path, allow_pickle=False, mmap_mode="r")

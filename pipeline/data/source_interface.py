@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 CUT = "write `documents: paragraphs` (or lines, or 2000 characters) beside its `files`"
 """What to do where a text file of the user's own is one document and should be several."""
@@ -16,15 +16,21 @@ class Document(NamedTuple):
     text: str
 
 
-class Source:
-    """Settings of a kind of source, which know how to read it. What may differ has a default."""
+class Source(Protocol):
+    """Settings of a kind of source, which know how to read it."""
 
-    bytes: int | None
-    """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
-    licence: str
-    """Licence of the documents, for the record."""
-    entropy_nats_per_character: float | None = None
-    """Exact entropy rate where it is known: no model's loss can lie below it."""
+    @property
+    def bytes(self) -> int | None:
+        """Reading stops at the document that reaches so many UTF-8 bytes; None: at the end."""
+
+    @property
+    def licence(self) -> str:
+        """Licence of the documents, for the record."""
+
+    @property
+    def entropy_nats_per_character(self) -> float | None:
+        """Exact entropy rate where it is known: no model's loss can lie below it."""
+        return None
 
     def read(
         self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
@@ -33,11 +39,9 @@ class Source:
 
         Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
         """
-        raise NotImplementedError
 
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
-        raise NotImplementedError
 
     def named_files(self) -> list[tuple[Path, str]]:
         """The user's own files that it reads, each with its name."""

@@ -71,7 +71,7 @@ def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {source_name}", total=total, unit="MB") as progress:
         every = source.read(skipped, files)
-        written = store.write_documents(_limit_documents(every, source.bytes, progress), file)
+        written = store.write_documents(_documents_up_to(every, source.bytes, progress), file)
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(
@@ -89,7 +89,7 @@ def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any
     }
 
 
-def _limit_documents(
+def _documents_up_to(
     documents: Iterable[Document], limit_bytes: int | None, progress: Progress
 ) -> Iterator[Document]:
     """The documents up to and with the one that reaches `limit_bytes` UTF-8 bytes."""

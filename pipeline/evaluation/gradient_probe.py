@@ -123,7 +123,7 @@ def _read_rows_and_vocabulary(
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
         row_R = perplexity.spread_rows(corpus, length, probe.rows)
-        result.append(torch.from_numpy(corpus.read(row_R, length)))
+        result.append(torch.from_numpy(corpus.read_rows(row_R, length)))
     return result, pieces
 
 

@@ -167,7 +167,7 @@ def _choose_passages(
     word_start_V: npt.NDArray[np.bool_],
 ) -> list[_Passage]:
     """Documents long enough, in the order of their hashes, without what the training text has."""
-    documents = held_out.documents()
+    documents = held_out.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     text_D = documents["tokens"].astype(np.int64) - 1
     long_D = np.flatnonzero(text_D >= choice.min_document_tokens)
@@ -178,7 +178,7 @@ def _choose_passages(
     token_PxT = []
     for document in pool_P:
         start = int(end_D[document] - text_D[document] - 1)
-        token_PxT.append(held_out.span(start, start + min(int(text_D[document]), most)))
+        token_PxT.append(held_out.read_tokens(start, start + min(int(text_D[document]), most)))
     words = bool(token_PxT) and word_start_V[np.concatenate(token_PxT)].mean() >= FEWEST_WORD_STARTS
     result = []
     for key, token_T in zip(hash_P, token_PxT, strict=False):

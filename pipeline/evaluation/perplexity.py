@@ -60,7 +60,7 @@ class Perplexity:
 
 def spread_rows(corpus: Corpus, length: int, at_most: int) -> Ints:
     """Numbers of at most so many rows of `length` tokens, spread evenly over the split."""
-    total = corpus.rows(length)
+    total = corpus.row_count(length)
     if total < 1:
         raise InputError(
             f"{corpus.folder} has {corpus.tokens:,} {corpus.split} tokens, fewer than one row of "
@@ -78,14 +78,14 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     """
     row_R = spread_rows(corpus, length, at_most)
     target_N = (row_R[:, None] * length + 1 + np.arange(length)).ravel()
-    documents = corpus.documents()
+    documents = corpus.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     covered_D, at_N = np.unique(np.searchsorted(end_D, target_N, side="right"), return_inverse=True)
     covered = documents[covered_D]
     share_D = np.bincount(at_N) / covered["tokens"]
     hash_G, place_D = np.unique(covered["hash"], return_inverse=True)
     return Windows(
-        tokens_RxL1=corpus.read(row_R, length),
+        tokens_RxL1=corpus.read_rows(row_R, length),
         documents=[f"{text:016x}" for text in hash_G],
         place_N=place_D[at_N],
         tokens_G=np.bincount(place_D[at_N]),

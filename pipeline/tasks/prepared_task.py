@@ -80,8 +80,8 @@ class PreparedTask:
     task: Task
     spec: TaskSpec
     rows: list[Row]
-    shots: list[Row]
-    """Demonstrations in their order."""
+    demonstrations: list[Row]
+    """In their order."""
 
     @functools.cached_property
     def prompts(self) -> list[Prompt]:
@@ -92,7 +92,9 @@ class PreparedTask:
     def demonstration_texts(self) -> list[str]:
         """The demonstrations' texts."""
         formulation = self.spec.formulation
-        return [make_demonstration(row, self.task.style, formulation) for row in self.shots]
+        return [
+            make_demonstration(row, self.task.style, formulation) for row in self.demonstrations
+        ]
 
     @property
     def chance_percent(self) -> float:
@@ -106,7 +108,7 @@ class PreparedTask:
             "clusters": len({row.cluster for row in self.rows}),
             "origins": dict(sorted(Counter(row.origin for row in self.rows if row.origin).items())),
             "chance": self.chance_percent,
-            "demonstrations": [row.key for row in self.shots],
+            "demonstrations": [row.key for row in self.demonstrations],
             "sha256": self.sha256(),
         }
 

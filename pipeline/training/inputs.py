@@ -92,7 +92,7 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
     _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
-    rows = {domain: corpus.rows(recipe.length) for domain, corpus in corpora.items()}
+    rows = {domain: corpus.row_count(recipe.length) for domain, corpus in corpora.items()}
     problems = [
         f"domain {domain!r} has {there} rows of {recipe.length} tokens to train on, fewer than one "
         f"batch of {recipe.rows} (scenarios.{work.scenario}): give its source more text, or lower "
@@ -142,7 +142,7 @@ def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -
 def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
     """The validation split of each domain, of a row at least."""
     corpora, length = _open_split(folder, work, "validation"), work.training.length
-    if empty := [d for d, corpus in corpora.items() if not corpus.rows(length)]:
+    if empty := [d for d, corpus in corpora.items() if not corpus.row_count(length)]:
         raise InputError(
             f"no row of {length} held-out tokens of {', '.join(empty)} (scenarios.{work.scenario}):"
             " give its source more text or a larger validation_share, or leave out training's "

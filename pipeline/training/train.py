@@ -24,7 +24,7 @@ from pike_mixing.torch.rows import Rows, UnreadRows
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.model import adamw, checkpoint, models
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
@@ -52,7 +52,7 @@ class MixedRows:
 
     def __init__(
         self,
-        mixtures: Mapping[str, Mixture],
+        mixtures: Mapping[str, DomainRows],
         passes: Passes,
         *,
         rows: int,
@@ -190,11 +190,13 @@ class _Training:
         self.method = method = method.for_run(given.run_facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
         mixtures = {
-            purpose: Mixture(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
+            purpose: DomainRows(given.corpora, recipe.length, work.seed, purpose, max_epochs=limit)
             for purpose, limit in limits.items()
         }
         if given.held_out:
-            mixtures["validation"] = Mixture(given.held_out, recipe.length, work.seed, "validation")
+            mixtures["validation"] = DomainRows(
+                given.held_out, recipe.length, work.seed, "validation"
+            )
         self.train_rows = mixtures["train"]
         code = inputs.code_modules(work)
         identity = {
@@ -216,7 +218,7 @@ class _Training:
             )
         else:
             self.optimizer = adamw.build_adamw(self.model, recipe)
-        epoch_rows = {d: float(c.rows(recipe.length)) for d, c in given.corpora.items()}
+        epoch_rows = {d: float(c.row_count(recipe.length)) for d, c in given.corpora.items()}
         self.folder = RunFolder(lease, work, identity, code, self.model, self.optimizer)
         self.records = self.folder.records
         self.meter = Meter(self.model, work, device)
@@ -224,7 +226,7 @@ class _Training:
         self.log = StepLog(work, self.folder, watch, self.meter)
         self.engine = self._build_engine(mixtures)
 
-    def _build_engine(self, mixtures: dict[str, Mixture]) -> Engine:
+    def _build_engine(self, mixtures: dict[str, DomainRows]) -> Engine:
         """The library's engine on the run's rows, model and optimizer."""
         recipe, given, device = self.work.training, self.given, self.device
         reference = given.reference and given.reference.to(device).configure(recipe)

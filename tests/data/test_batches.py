@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pike_mixing.row_order import BLOCK, Order, first_epochs
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.data.shards import Corpus
 
 
@@ -82,7 +82,7 @@ def test_small_orders_reach_every_permutation():
 @settings(deadline=None)
 @given(counts=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=9))
 def test_counts_are_exact_and_epochs_complete(corpora, counts):
-    mixture, positions = Mixture(corpora, 2, 1, "train"), np.zeros(2, np.int64)
+    mixture, positions = DomainRows(corpora, 2, 1, "train"), np.zeros(2, np.int64)
     seen = {0: [], 1: []}
     for counts_K in np.array(counts):
         tokens = mixture.read_tokens_at(counts_K, positions)
@@ -102,8 +102,10 @@ def test_counts_are_exact_and_epochs_complete(corpora, counts):
 
 
 def test_a_domain_has_its_order_from_its_name_alone(corpora):
-    both = Mixture(corpora, 2, 0, "train").read_tokens_at(np.array([5, 3]), np.array([0, 0]))
-    alone = Mixture({"b": corpora["b"]}, 2, 0, "train").read_tokens_at(np.array([3]), np.array([0]))
+    both = DomainRows(corpora, 2, 0, "train").read_tokens_at(np.array([5, 3]), np.array([0, 0]))
+    alone = DomainRows({"b": corpora["b"]}, 2, 0, "train").read_tokens_at(
+        np.array([3]), np.array([0])
+    )
     assert (both[5:] == alone).all()
 
 
@@ -112,7 +114,7 @@ def test_a_domain_has_its_order_from_its_name_alone(corpora):
 )
 def test_seed_purpose_and_name_make_an_order(corpora, seed, purpose, domain):
     def batch(seed, purpose, domain):
-        mixture = Mixture({domain: corpora["a"]}, 2, seed, purpose)
+        mixture = DomainRows({domain: corpora["a"]}, 2, seed, purpose)
         return mixture.read_tokens_at(np.array([50]), np.array([0])).tolist()
 
     assert batch(seed, purpose, domain) != batch(0, "t", "a")
@@ -121,11 +123,11 @@ def test_seed_purpose_and_name_make_an_order(corpora, seed, purpose, domain):
 def test_domains_of_different_tokenizers_do_not_mix(tmp_path, corpora, make_corpus):
     other = Corpus.open(make_corpus(tmp_path / "c", range(9), vocabulary=99), "train")
     with pytest.raises(InputError, match="'a' and 'c' were packed with different tokenizers"):
-        Mixture({**corpora, "c": other}, 2, 0, "train")
+        DomainRows({**corpora, "c": other}, 2, 0, "train")
 
 
 def test_repeats_are_counted_and_capped(corpora):
-    mixture = Mixture(corpora, 2, 0, "train", max_epochs=1.5)
+    mixture = DomainRows(corpora, 2, 0, "train", max_epochs=1.5)
     # a has 5 rows, b 3.
     assert mixture.epochs_by_domain(np.array([5, 4])) == {"a": 1.0, "b": pytest.approx(4 / 3)}
     # One and a half times 3 rows are 4 whole ones.

@@ -4,13 +4,14 @@ import itertools
 import json
 import math
 
+import edits
 import numpy as np
 import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.data import packing, tokenizer
 from pipeline.data.describe import describe_corpora
-from pipeline.data.packing import entropy_nats
+from pipeline.data.shards import entropy_nats
 
 
 @pytest.fixture(scope="module")
@@ -70,5 +71,7 @@ def test_entropy_of_worked_examples():
 def test_what_is_no_corpus_is_refused(tmp_path, make_corpus):
     with pytest.raises(InputError, match="holds no corpus"):
         describe_corpora([str(tmp_path)])
-    with pytest.raises(InputError, match="pack it again"):
-        describe_corpora([str(make_corpus(tmp_path / "unmeasured", range(2, 30)))])
+    corpus = make_corpus(tmp_path / "unmeasured", range(2, 30))
+    edits.values("manifest.json", {"splits/train/lengths": edits.GONE})(corpus)
+    with pytest.raises(InputError, match=r"lengths is missing.*pack it again"):
+        describe_corpora([str(corpus)])

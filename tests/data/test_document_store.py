@@ -1,11 +1,8 @@
-import edits
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pike_mixing.errors import InputError
 from pipeline.data import document_store as store
-from pipeline.runtime import atomic_files
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
@@ -35,23 +32,3 @@ def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     ]
     assert len(set(hashes)) == 4
     assert digest(("1", "ab")) == hashes[0]
-
-
-PATH = "documents.parquet"
-
-
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (edits.remove(atomic_files.MANIFEST), "no finished documents"),
-        (edits.put(atomic_files.MANIFEST, '{"stage": "pack"}'), "manifest of the stage 'download'"),
-        (edits.remove(PATH), f"{PATH} is missing"),
-        (edits.put(PATH, b"not Arrow"), f"{PATH} has 9 bytes, the manifest"),
-        (edits.flip(PATH, -1), f"{PATH} cannot be read"),
-    ],
-)
-def test_documents_that_are_not_whole_are_not_read(tmp_path, make_source, damage, message):
-    folder = make_source(tmp_path / "source", ["text"])
-    damage(folder)
-    with pytest.raises(InputError, match=message):
-        list(store.read_documents(folder))

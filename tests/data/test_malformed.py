@@ -1,6 +1,5 @@
 """What can be wrong with text from elsewhere: a clear message or a counted loss, no other text."""
 
-import bz2
 import gzip
 import io
 import json
@@ -54,15 +53,12 @@ POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:%s\nsize 9\n"
 ANNEXED = b"/annex/objects/SHA256E-s9--%s.jsonl\n" % (b"0" * 64)
 
 MISTAKES = {
-    "truncated gz": ("a.jsonl.gz", gzip.compress(LARGE)[:-200], r"a\.jsonl\.gz cannot be read"),
-    "gz with flipped bytes": ("a.jsonl.gz", without(gzip.compress(LARGE), 5000, 5001), "cannot be"),
     "gz with a wrong checksum": ("a.jsonl.gz", without(gzip.compress(LARGE), -6), "cannot be read"),
     "gz with rubbish behind": ("a.jsonl.gz", gzip.compress(LARGE) + b"rubbish" * 9, "cannot be"),
     "gz without its last byte": ("a.jsonl.gz", gzip.compress(LARGE)[:-1], "it is cut off: fetch"),
     "zst without its last byte": ("a.jsonl.zst", zst(LARGE)[:-1], "it is cut off"),
     "plain text named gz": ("a.jsonl.gz", LARGE, "cannot be read"),
     "plain text named parquet": ("a.parquet", LARGE, "cannot be read"),
-    "truncated parquet": ("a.parquet", parquet(STRINGS)[:-20], "cannot be read"),
     "parquet named jsonl": ("a.jsonl", parquet(STRINGS), r"is Parquet: end its name in \.parquet"),
     "gz named jsonl": ("a.jsonl", gzip.compress(LARGE), r"is gzip: end its name in \.gz"),
     "gz in gz": ("a.jsonl.gz", gzip.compress(gzip.compress(LARGE)), "holds gzip: pack it once"),
@@ -71,7 +67,6 @@ MISTAKES = {
         lzma.compress(LARGE),
         "is xz: unpack it: `xz -dc < .*a.txt.gz > NEW",
     ),
-    "bzip2 named zst": ("a.jsonl.zst", bz2.compress(LARGE), "is bzip2: unpack it: `bzip2 -dc"),
     "tar in gz": ("a.txt.gz", gzip.compress(TAR), "holds a tar archive: unpack it: `tar -xf"),
     "zst of a long window": ("a.jsonl.zst", WIDE_WINDOW, "unpack it: `zstd -dc --long=31 < "),
     "an archive": ("a.tar.gz", TAR, "formats are told by suffix.*`tar -xf .*a.tar.gz`"),
@@ -83,9 +78,7 @@ MISTAKES = {
     "a page of XML, parquet": ("a.parquet", b"<?xml?><Error/>", "is a page of HTML or XML"),
     "a nested field as text": ("a.jsonl", lines({"text": {"en": "a"}}), "name what .*: 'text.en'"),
     "many columns": ("a.jsonl", lines({f"c{n}": 1 for n in range(999)}), r"'c19', \.\.\. \(999\)"),
-    "blanks alone": ("a.jsonl", lines({"text": " "}, {"text": ""}), "left out: 2 blank"),
     "zero width alone": ("a.txt", "\u200b\ufeff\u2060 \u3164\x01".encode(), "left out: 1 blank"),
-    "invalid UTF-8": ("a.jsonl", b'{"text": "ab\xe9"}\n', r"a\.jsonl:1: .*utf-8"),
     "UTF-16": ("a.jsonl", '{"text": "one"}\n'.encode("utf-16"), r"a\.jsonl is UTF-16.*iconv"),
     "UTF-32": ("a.jsonl", '{"text": "one"}\n'.encode("utf-32"), "UTF-32: .*iconv -f UTF-32"),
     "UTF-16 without its mark": (
@@ -107,7 +100,6 @@ MISTAKES = {
         r"a\.parquet cannot be read: .*utf-8",
     ),
     "two columns of one name": ("a.parquet", parquet(TWICE), "several columns {'text'}"),
-    "lone surrogate": ("a.jsonl", b'{"text": "\\ud800"}\n', r"a\.jsonl:1: .*surrogates"),
     "half a line of JSON": ("a.jsonl", lines(*GOOD)[:-9], r"a\.jsonl:2: malformed JSON"),
     "an array of records": (
         "a.json",
@@ -116,7 +108,6 @@ MISTAKES = {
     ),
     "a number as text": ("a.jsonl", lines({"text": 5}), r"a\.jsonl:1: 'text' is 5, not a text"),
     "wrong column, later": ("a.jsonl", lines(*GOOD, {"content": "a"}), r"a\.jsonl:3: no column"),
-    "wrong column, parquet": ("a.parquet", parquet({"content": ["a"]}), "no column 'text'"),
     "numbers in parquet": (
         "a.parquet",
         parquet({"text": [1, 2]}),
@@ -177,15 +168,6 @@ def test_pointers_and_files_of_nothing_are_treated_alike_in_all_formats(tmp_path
         downloaded(tmp_path, exclude=[str(good), str(other)])
 
 
-def test_a_changed_zst_is_told_by_its_checksum(tmp_path):
-    """The zstd command writes one; without it a changed byte can be a changed letter."""
-    zstandard = pytest.importorskip("zstandard")
-    packed = zstandard.ZstdCompressor(write_checksum=True).compress(LARGE)
-    write(tmp_path, "a.jsonl.zst", without(packed, 5000, 5001))
-    with pytest.raises(InputError, match="cannot be read"):
-        downloaded(tmp_path)
-
-
 LONG = "wort " * 10_000_000
 """50 MB without a line break."""
 
@@ -216,10 +198,8 @@ KEPT = {
         ["one", "two"],
         {},
     ),
-    "a suffix in capitals": ({"A.JSONL.GZ": gzip.compress(lines(*GOOD))}, ["one", "two"], {}),
     "letters of a zero width": ({"a.txt": "\u200bन\u200d".encode()}, ["\u200bन\u200d"], {}),
     "a very long line": ({"a.jsonl": lines({"text": LONG})}, [LONG], {}),
-    "duplicate ids": ({"a.jsonl": lines(GOOD[0], GOOD[0])}, ["one", "one"], {}),
     "further columns, differing": (
         {"a.jsonl": lines({"text": "one", "n": 1}, {"text": "two", "n": "x", "m": []})},
         ["one", "two"],
@@ -234,14 +214,8 @@ KEPT = {
         {},
     ),
     "bytes in parquet": ({"a.parquet": parquet({"text": [b"one"]})}, ["one"], {}),
-    "nulls in parquet": ({"a.parquet": parquet({"text": ["one", None]})}, ["one"], {"null": 1}),
     "blanks and umlauts in a name": (
         {"ein Ordner/ü ß.jsonl": lines(GOOD[0]), "ein Ordner/日本.txt": b"two"},
-        ["one", "two"],
-        {},
-    ),
-    "gz in several members": (
-        {"a.jsonl.gz": gzip.compress(lines(GOOD[0])) + gzip.compress(lines(GOOD[1]))},
         ["one", "two"],
         {},
     ),
@@ -276,13 +250,6 @@ def test_links_pipes_devices_and_folders_give_no_document(tmp_path):
         downloaded(tmp_path, files=f"{tmp_path}/in/b/loop.jsonl")
     with pytest.raises(InputError, match=r"no file matches .*: name its files: .*/in/\*\*"):
         downloaded(tmp_path, files=f"{tmp_path}/in")
-
-
-def test_of_many_unknown_files_three_are_named(tmp_path):
-    for number in range(9):
-        write(tmp_path, f"{number}.csv", b"text")
-    with pytest.raises(InputError, match=r"/1\.csv, .*/2\.csv, \.\.\.: formats are told"):
-        downloaded(tmp_path)
 
 
 def test_a_file_that_is_written_to_meanwhile_is_named(tmp_path):

@@ -10,7 +10,7 @@ from pipeline.data import ngrams
 BASE = 0x9E3779B97F4A7C15
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 7, 16])
+@pytest.mark.parametrize("width", [1, 2, 3, 7, 16, 20, 21])
 def test_a_hash_is_the_polynomial_of_its_window(width):
     tokens = np.arange(20) ** 3 % 17
     found = ngrams.window_hashes(tokens, width)
@@ -20,11 +20,6 @@ def test_a_hash_is_the_polynomial_of_its_window(width):
         for token in tokens[start : start + width]:
             expected = (expected * BASE + int(token)) % 2**64
         assert int(value) == expected
-
-
-def test_fewer_tokens_than_a_window_have_no_hash():
-    assert len(ngrams.window_hashes(np.arange(3), 4)) == 0
-    assert len(ngrams.window_hashes(np.arange(4), 4)) == 1
 
 
 @given(
@@ -50,6 +45,6 @@ class Stream:
     def __init__(self, tokens):
         self.stream, self.tokens = tokens, len(tokens)
 
-    def span(self, start, stop):
+    def read_tokens(self, start, stop):
         assert 0 <= start <= stop <= self.tokens
         return self.stream[start:stop]

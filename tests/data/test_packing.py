@@ -42,27 +42,6 @@ def by_hand(texts, tokenizer, share=0.3):
     return streams
 
 
-def test_documents_are_whole_with_an_end_each_and_nothing_else(packed, letters, tmp_path):
-    texts = words(0)
-    tokenizer = Tokenizer(letters)
-    folder = packed(texts, shard_tokens=100)
-    for split, stream in by_hand(texts, tokenizer).items():
-        corpus = Corpus.open(folder, split, verify=True)
-        assert corpus.span(0, corpus.tokens).tolist() == stream
-        assert len(corpus.manifest["splits"][split]["shards"]) == -(-len(stream) // 100)
-        own = [t for t in texts if split_of(t) == split]
-        documents = corpus.documents()
-        # One token a letter and the end; a letter is a byte.
-        assert documents["tokens"].tolist() == [len(text) + 1 for text in own]
-        assert documents["bytes"].tolist() == [len(text) for text in own]
-        assert documents["hash"].tolist() == [text_hash(text) for text in own]
-        # The list is written as NumPy writes it.
-        np.save(tmp_path / "again.npy", documents)
-        written = (folder / f"{split}-documents.npy").read_bytes()
-        assert written == (tmp_path / "again.npy").read_bytes()
-    assert corpus.eos == tokenizer.eos == 1
-
-
 def own_validation(folder, train, validation):
     """A downloaded source of local files, some of them for validation."""
     for name, texts in (("train", train), ("validation", validation)):
@@ -80,7 +59,7 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
     kept = [text for text in validation if text not in searched]
     assert searched
     for split, texts in (("train", train), ("validation", kept), ("search", searched)):
-        hashes = Corpus.open(folder, split, verify=True).documents()["hash"].tolist()
+        hashes = Corpus.open(folder, split, verify=True).document_records()["hash"].tolist()
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
     assert sorted(sample_texts(source, 10**6, 0.3)) == sorted(train)
@@ -93,7 +72,7 @@ def test_duplicates_of_a_sources_own_validation_text_leave_training(packed, tmp_
     own_validation(tmp_path, every[:300], every[150:300])
     folder = packed(None, hygiene={"drop_duplicates": True}, tokens=tokens)
     found = {
-        split: Corpus.open(folder, split).documents()["hash"].tolist()
+        split: Corpus.open(folder, split).document_records()["hash"].tolist()
         for split in ("train", "validation", "search")
     }
     assert found["train"] == [text_hash(text) for text in every[: 25 if tokens else 150]]
@@ -101,18 +80,6 @@ def test_duplicates_of_a_sources_own_validation_text_leave_training(packed, tmp_
     assert held_out == sorted(map(text_hash, every[150:300]))
     dropped = 0 if tokens else 150
     assert manifest(folder)["hygiene"]["dropped"].get("duplicate", 0) == dropped
-
-
-def test_one_text_file_is_enough_beside_validation_files(tmp_path):
-    for name in ("train", "validation"):
-        (tmp_path / f"{name}.txt").write_text(f"the text of {name}")
-    named = {name: str(tmp_path / f"{name}.txt") for name in ("train", "validation")}
-    values = {"kind": "local", "files": named["train"]}
-    with pytest.raises(InputError, match=r"is the only file"):
-        download(tmp_path / "alone", values, "domain")
-    values |= {"validation_files": named["validation"]}
-    folder = download(tmp_path / "both", values, "domain")
-    assert [text for _, text in read_documents(folder)] == ["the text of train"]
 
 
 def test_validation_files_are_not_trained_on(tmp_path):
@@ -125,6 +92,8 @@ def test_validation_files_are_not_trained_on(tmp_path):
     assert [text for _, text in read_documents(folder)] == ["the text of a", "the text of b"]
     assert manifest(folder)["validation"]["documents"] == 1
     assert [one["file"] for one in manifest(folder)["source_files"]] == ["a.txt", "b.txt"]
+    # Beside them a single file is enough to train on.
+    download(tmp_path / "out", values | {"files": f"{tmp_path}/a.txt"}, "single")
     with pytest.raises(InputError, match=r"validation_files names all of them, none is left"):
         download(tmp_path / "out", values | {"files": f"{tmp_path}/held-out/v.txt"}, "none")
 
@@ -188,7 +157,7 @@ def test_training_stops_at_the_document_that_reaches_the_limit(packed, letters, 
     texts = words(0)
     sizes = [len(t) + 1 for t in texts if split_of(t) == "train"]
     folder = packed(texts, tokens=sum(sizes[:9]) + beyond)
-    assert Corpus.open(folder, "train").documents()["tokens"].tolist() == sizes[:documents]
+    assert Corpus.open(folder, "train").document_records()["tokens"].tolist() == sizes[:documents]
     # Validation is the same whatever the limit.
     whole = by_hand(texts, Tokenizer(letters))["validation"]
     assert Corpus.open(folder, "validation").tokens == len(whole)
@@ -213,11 +182,20 @@ def test_the_stream_is_that_of_the_documents(
     pack_corpus(folder / "p.json", source, letters, folder / "out", workers=1)
     for split, stream in by_hand(texts, Tokenizer(letters), 0.5).items():
         corpus = Corpus.open(folder / "out", split, verify=True)
-        assert corpus.span(0, corpus.tokens).tolist() == stream
+        assert corpus.read_tokens(0, corpus.tokens).tolist() == stream
         shards = [shard["tokens"] for shard in corpus.manifest["splits"][split]["shards"]]
         full, last = divmod(len(stream), shard_tokens)
         assert shards == [shard_tokens] * full + [last] * bool(last)
-        assert corpus.documents()["tokens"].sum() == corpus.tokens == len(stream)
+        own = [text for text in texts if split_of(text, 0.5) == split]
+        documents = corpus.document_records()
+        # One token a letter and the end; a letter is a byte.
+        assert documents["tokens"].tolist() == [len(text) + 1 for text in own]
+        assert documents["bytes"].tolist() == [len(text) for text in own]
+        assert documents["hash"].tolist() == [text_hash(text) for text in own]
+        # The list is written as NumPy writes it.
+        np.save(folder / "again.npy", documents)
+        written = (folder / "out" / f"{split}-documents.npy").read_bytes()
+        assert written == (folder / "again.npy").read_bytes()
 
 
 def test_unigram_nats_of_a_worked_example(packed, letters):
@@ -226,7 +204,7 @@ def test_unigram_nats_of_a_worked_example(packed, letters):
     assert unigram_nats(np.array([3, 1, 0]), np.array([1, 1, 1])) == pytest.approx(expected)
     folder, size = packed(words(0)), Tokenizer(letters).vocabulary
     train, validation = (
-        np.bincount(corpus.span(0, corpus.tokens), minlength=size)
+        np.bincount(corpus.read_tokens(0, corpus.tokens), minlength=size)
         for corpus in (Corpus.open(folder, split) for split in ("train", "validation"))
     )
     nats = manifest(folder)["unigram_nats"]
@@ -241,6 +219,14 @@ def test_the_floor_shares_the_entropy_out_over_tokens(packed):
     # Unknown tokens leave none.
     folder = packed([f"{t}\u0905" for t in texts], name="b", entropy=2.0, unknown_share_limit=1)
     assert manifest(folder)["floor_nats"] is None
+
+
+def test_a_quarter_of_all_hashes_is_held_out_and_a_tenth_of_these_for_searches():
+    # printf abc | sha256sum gives ba7816bf8f01cfea...
+    assert text_hash("abc") == 0xBA7816BF8F01CFEA
+    hashes = [int(share * 2**64) for share in (0.0, 0.0249, 0.0251, 0.2499, 0.25, 0.99)]
+    assert [is_held_out(hashed, 0.25) for hashed in hashes] == [True] * 4 + [False] * 2
+    assert [is_in_search_split(hashed, 0.25) for hashed in hashes] == [True] * 2 + [False] * 4
 
 
 WORDS = words(0)

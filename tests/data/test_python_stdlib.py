@@ -111,11 +111,12 @@ def test_characters_are_named_64_a_document():
 
 
 @pytest.fixture
-def tables(monkeypatch):
-    """What is read, and what is left out, where the topic `tables` has other texts."""
+def tables(tmp_path, monkeypatch):
+    """What is read, and what is left out, where the standard library has other tables."""
+    monkeypatch.setattr(python_stdlib, "_STDLIB", tmp_path)
 
     def read(*texts, **values):
-        monkeypatch.setitem(python_stdlib.TOPICS, "tables", lambda _: enumerate(texts))
+        write(tmp_path, {f"encodings/{n}.py": text for n, text in enumerate(texts)})
         skipped = Counter()
         found = python_stdlib.PythonSource("tables", **values).read(skipped, [])
         return [document.text for document in found], skipped
@@ -125,7 +126,7 @@ def tables(monkeypatch):
 
 def test_blank_and_long_texts_are_left_out_and_counted(tables):
     assert tables(" ", "text") == (["text"], {"blank": 1})
-    assert tables("four", "fives", "six", max_characters=4) == (["four", "six"], {"too long": 1})
+    assert tables("fives", "six", max_characters=4) == (["six"], {"too long": 1})
 
 
 def test_a_topic_that_this_python_lacks_is_named(tables):
@@ -176,14 +177,6 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     parts = [f"thing/include/part.h:{n}" for n in (1, 2, 3)]
     assert names("headers", documents="70 characters") == parts
     assert python_stdlib.PythonSource("stubs", package).licence == "thing: MIT"
-
-
-def test_an_installation_that_says_little_is_read(package, tmp_path):
-    (tmp_path / "site" / "~hing-1.1.dist-info").mkdir()
-    about = tmp_path / "site" / "thing-1.2.dist-info" / "METADATA"
-    for field, licence in (("License: ", "unknown"), ("License:\n  \n  BSD\n", "BSD")):
-        about.write_text(f"Name: thing\nVersion: 1.2\n{field}\n")
-        assert python_stdlib.PythonSource("stubs", package).licence == f"thing: {licence}"
 
 
 def test_another_environment_is_told_by_name(package):

@@ -53,4 +53,4 @@ def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path):
     options |= {"train_sampling_strategy": "sequential"}
     args = transformers.TrainingArguments(**options)
     transformers.Trainer(Model(), args, train_dataset=open_packed_rows(folder, "train", 8)).train()
-    assert digest(seen) == digest(corpus.read(torch.arange(corpus.rows(8)).numpy(), 8))
+    assert digest(seen) == digest(corpus.read_rows(torch.arange(corpus.row_count(8)).numpy(), 8))

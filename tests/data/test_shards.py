@@ -2,6 +2,7 @@ import itertools
 import os
 from types import SimpleNamespace
 
+import edits
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,13 +15,13 @@ from pipeline.data.shards import Corpus
 def test_a_row_is_its_tokens_and_the_target_of_its_last_one(tmp_path, make_corpus):
     corpus = Corpus.open(make_corpus(tmp_path / "c", range(10)), "train")
     # 10 tokens give (10 - 1) // 3 = 3 rows of 3 tokens; neighbours share one token.
-    assert corpus.rows(3) == 3
-    assert corpus.read(np.array([0, 2]), 3).tolist() == [[0, 1, 2, 3], [6, 7, 8, 9]]
-    assert corpus.read(np.array([0, 2]), 3).dtype == np.int64
-    assert corpus.read(np.array([], np.int64), 3).shape == (0, 4)
+    assert corpus.row_count(3) == 3
+    assert corpus.read_rows(np.array([0, 2]), 3).tolist() == [[0, 1, 2, 3], [6, 7, 8, 9]]
+    assert corpus.read_rows(np.array([0, 2]), 3).dtype == np.int64
+    assert corpus.read_rows(np.array([], np.int64), 3).shape == (0, 4)
     for row in (-1, 3):
         with pytest.raises(AssertionError):
-            corpus.read(np.array([row]), 3)
+            corpus.read_rows(np.array([row]), 3)
 
 
 @pytest.mark.parametrize(("vocabulary", "dtype"), [(65_536, "<u2"), (65_537, "<u4")])
@@ -31,7 +32,7 @@ def test_a_corpus_says_what_its_manifest_says(tmp_path, make_corpus, vocabulary,
     # Ids take two bytes while they fit.
     assert corpus.dtype == np.dtype(dtype)
     assert corpus.fingerprint == corpus.manifest["fingerprint"]
-    assert corpus.documents()["tokens"].tolist() == [10]
+    assert corpus.document_records()["tokens"].tolist() == [10]
 
 
 @pytest.mark.slow
@@ -50,13 +51,13 @@ def test_rows_across_shards_equal_the_flat_stream(
     )
     corpus = Corpus.open(folder, "train", verify=True)
     assert len(list(folder.glob("train-*.bin"))) == -(-len(tokens) // shard_tokens)
-    rows = corpus.rows(length)
+    rows = corpus.row_count(length)
     assert rows == (len(tokens) - 1) // length
     order = np.arange(rows)[::-1]
     expected = [tokens[i * length : i * length + length + 1] for i in order]
-    assert corpus.read(order, length).tolist() == expected
+    assert corpus.read_rows(order, length).tolist() == expected
     start, stop = sorted((min(cut, len(tokens)), len(tokens) // 2))
-    assert corpus.span(start, stop).tolist() == tokens[start:stop]
+    assert corpus.read_tokens(start, stop).tolist() == tokens[start:stop]
 
 
 def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, make_corpus):
@@ -76,9 +77,11 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, make_corpus):
 
 
 def test_an_id_outside_the_vocabulary_reaches_no_model(tmp_path, make_corpus):
-    corpus = Corpus.open(make_corpus(tmp_path / "c", range(10), vocabulary=9), "train")
-    assert corpus.read(np.array([0]), 8).max() == 8
-    for read in (lambda: corpus.read(np.array([0]), 9), lambda: corpus.span(9, 10)):
+    folder = make_corpus(tmp_path / "c", range(10))
+    edits.values("manifest.json", {"tokenizer/vocabulary": 9})(folder)
+    corpus = Corpus.open(folder, "train")
+    assert corpus.read_rows(np.array([0]), 8).max() == 8
+    for read in (lambda: corpus.read_rows(np.array([0]), 9), lambda: corpus.read_tokens(9, 10)):
         with pytest.raises(InputError, match="holds the token id 9, but the tokenizer has 9 piec"):
             read()
 
@@ -87,7 +90,7 @@ def test_rows_that_come_from_the_disk_are_the_same(tmp_path, make_corpus, monkey
     # Shards of 7 tokens: rows of 4 lie in one or in two of them.
     corpus = Corpus.open(make_corpus(tmp_path / "c", range(50), shard_tokens=7), "train")
     order, waits = np.array([11, 0, 3]), itertools.count()
-    there = corpus.read(order, 4)
+    there = corpus.read_rows(order, 4)
     # Whoever looked at the first row had to wait, so that the others are asked for at once.
     monkeypatch.setattr("resource.getrusage", lambda _: SimpleNamespace(ru_majflt=next(waits)))
-    assert corpus.read(order, 4).tolist() == there.tolist()
+    assert corpus.read_rows(order, 4).tolist() == there.tolist()

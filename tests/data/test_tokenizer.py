@@ -138,26 +138,16 @@ def test_the_manifest_says_what_was_made(tmp_path, source):
     assert 0 < manifest["training_characters"]["prose"] <= 20_000
 
 
-def test_validation_documents_are_not_trained_on(tmp_path, make_source):
-    texts = [f"text number {n}" for n in range(200)]
-    folder = make_source(tmp_path / "source", texts)
-    held_out = {text for text in texts if is_held_out(text_hash(text), 0.3)}
-    assert 0 < len(held_out) < 200
-    assert set(sample_texts(folder, 10**6, 0.3)) == set(texts) - held_out
-
-
-def test_documents_are_told_by_the_text_that_is_packed(tmp_path, make_source):
-    # An e with an accent of its own, which NFC makes one character.
+@pytest.mark.parametrize("normalisation", [None, "NFC"])
+def test_validation_documents_are_not_trained_on(tmp_path, make_source, normalisation):
+    # An e with an accent of its own, which NFC makes one character: what is packed tells.
     texts = [f"cafe\u0301 number {n}" for n in range(200)]
     folder = make_source(tmp_path / "source", texts)
-    packed = [unicodedata.normalize("NFC", text) for text in texts]
-    trained = [
-        text
-        for text, made in zip(texts, packed, strict=True)
-        if not is_held_out(text_hash(made), 0.3)
-    ]
-    assert set(sample_texts(folder, 10**6, 0.3, "NFC")) == set(trained)
-    assert set(sample_texts(folder, 10**6, 0.3)) != set(trained)
+    packed = [unicodedata.normalize(normalisation or "NFD", text) for text in texts]
+    pairs = zip(texts, packed, strict=True)
+    trained = {text for text, made in pairs if not is_held_out(text_hash(made), 0.3)}
+    assert 100 < len(trained) < 180
+    assert set(sample_texts(folder, 10**6, 0.3, normalisation)) == trained
 
 
 @pytest.mark.slow
@@ -244,40 +234,6 @@ def test_neither_model_nor_manifest_replaces_what_is_read(tmp_path, exact):
         with pytest.raises(InputError, match=message):
             build_tokenizer(given_settings, [], out)
     assert json.loads(given_settings.read_text())["kind"] == "file"
-
-
-def changed(content, draw):
-    """A model with a few bytes changed, left out or added."""
-    spoilt = bytearray(content)
-    for _ in range(draw.choice((1, 1, 1, 2, 5))):
-        place = draw.randrange(len(spoilt))
-        how = draw.randrange(8)
-        if how < 4:
-            spoilt[place] ^= 1 << draw.randrange(8)
-        elif how < 6:
-            spoilt[place] = draw.randrange(256)
-        elif how == 6:
-            del spoilt[place : place + draw.randrange(1, 9)]
-        else:
-            spoilt[place:place] = draw.randbytes(draw.randrange(1, 9))
-    return bytes(spoilt)
-
-
-def test_a_changed_model_is_refused_or_works(tmp_path, exact):
-    content, outcomes = exact.path.read_bytes(), set()
-    for seed in range(60):
-        (tmp_path / "given.model").write_bytes(changed(content, random.Random(seed)))
-        try:
-            tokenizer = make(tmp_path, {"kind": "file", "path": str(tmp_path / "given.model")})
-        except InputError:
-            outcomes.add("refused")
-            continue
-        outcomes.add("works")
-        encoded = tokenizer.encode(["the row\n of a batch", "", "\u0939\U0001f600"])
-        assert all(0 <= token < tokenizer.vocabulary for ids in encoded for token in ids)
-        assert 0 <= tokenizer.eos < tokenizer.vocabulary
-        tokenizer.decode(encoded[0])
-    assert outcomes == {"refused", "works"}
 
 
 def test_bytes_that_are_no_model_are_told(tmp_path, exact):

@@ -187,18 +187,6 @@ def test_what_is_no_file_is_named_and_not_opened(source, tmp_path, make, name):
         verify_results([str(tmp_path)])
 
 
-@pytest.mark.parametrize("content", [{"stage": "elsewhere", "files": {}}, [], None])
-def test_a_folder_of_something_else_is_refused(tmp_path, content):
-    verified, opened = "no manifest is there", "no finished corpus"
-    if content is not None:
-        atomic_files.write_json(tmp_path / atomic_files.MANIFEST, content)
-        verified, opened = "is no manifest of a stage", "is not"
-    with pytest.raises(InputError, match=verified):
-        verify_results([str(tmp_path)])
-    with pytest.raises(InputError, match=opened):
-        Corpus.open(tmp_path, "train")
-
-
 def test_a_tokenizer_that_was_replaced_is_refused(corpus):
     model = corpus.parents[2] / "tokenizers" / "tok.model"
     model.parent.mkdir()

@@ -80,7 +80,7 @@ def _records(one: PreparedTask, folder: Path) -> tuple[list[Any], list[Any]]:
             : one.spec.shots
         ]
     else:
-        solved = [found[int(row.id.rpartition(":")[2])] for row in one.shots]
+        solved = [found[int(row.id.rpartition(":")[2])] for row in one.demonstrations]
     parts = found[: len(one.rows)], solved
     if one.task.name.startswith("hellaswag"):
         parts = tuple([_cleaned(record, one.task.language) for record in part] for part in parts)

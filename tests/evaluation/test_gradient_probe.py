@@ -59,8 +59,8 @@ def brute_force(run, corpora, split="validation", rows=12):
     found = []
     for domain in ("easy", "hard"):
         corpus = Corpus.open(corpora / domain, split)
-        chosen = np.array([i * corpus.rows(8) // rows for i in range(rows)])
-        loss = token_losses(model, torch.from_numpy(corpus.read(chosen, 8))).mean()
+        chosen = np.array([i * corpus.row_count(8) // rows for i in range(rows)])
+        loss = token_losses(model, torch.from_numpy(corpus.read_rows(chosen, 8))).mean()
         gradient = torch.autograd.grad(loss, list(model.parameters()))
         found.append(torch.cat([g.flatten() for g in gradient]).double())
     return found

@@ -33,7 +33,7 @@ def test_tokens_and_bytes_go_to_their_documents(packed):
     assert windows.tokens_RxL1.tolist() == [[5, 6, 1, 7, 8, 9], [9, 1, 10, 11, 12, 13]]
     # Of the first document tokens 1 and 2 of 3, of the last 4 of 5: its EOS is the dropped tail.
     scored = dict(zip(windows.documents, windows.tokens_G.tolist(), strict=True))
-    names = [f"{h:016x}" for h in held_out.documents()["hash"]]
+    names = [f"{h:016x}" for h in held_out.document_records()["hash"]]
     assert [scored[name] for name in names] == [2, 4, 4]
     sizes = dict(zip(windows.documents, windows.bytes_G.tolist(), strict=True))
     assert [sizes[name] for name in names] == [20, 40, 40]

@@ -79,7 +79,7 @@ def test_solved_items_stand_before_the_questions(work, corpora, tokenizer):
     (solved,) = {item.context_C[:-1] for item in questions.items}
     assert len(solved) == 4
     held_out = Corpus.open(corpora / "hard", "validation")
-    text = held_out.span(0, held_out.tokens)
+    text = held_out.read_tokens(0, held_out.tokens)
     assert (np.lib.stride_tricks.sliding_window_view(text, 4) == solved).all(axis=1).any()
     # It is no question itself.
     whole = {(i.context_C[-1], *i.candidates[i.gold]) for i in questions.items}

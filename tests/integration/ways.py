@@ -62,11 +62,11 @@ class Rows:
         self.corpus, self.length = corpus, length
 
     def __len__(self):
-        return self.corpus.rows(self.length)
+        return self.corpus.row_count(self.length)
 
     def __getitem__(self, row):
         tokens = np.empty((1, self.length + 1), np.int64)
-        self.corpus.read_into(tokens, np.array([row]))
+        self.corpus.read_rows_into(tokens, np.array([row]))
         tokens = torch.from_numpy(tokens[0])
         return {"input_ids": tokens, "labels": tokens}
 

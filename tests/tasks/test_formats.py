@@ -28,46 +28,27 @@ DISHES = Row(
 )
 
 
-ARC, QUESTIONED = task_definitions.ARC_EASY.style, "Question: What does a thermometer measure?"
+ARC, PIQA = task_definitions.ARC_EASY.style, task_definitions.PIQA.style
+HELLASWAG = task_definitions.HELLASWAG_STYLE
+ASKED = "What does a thermometer measure?"
+QUESTIONED = f"Question: {ASKED}"
 SHOWN = " A. mass\n B. temperature\n C. length"
 CHOOSE = "Choose the best continuation:\n A. scrubs a plate.\n B. , laughing, eats."
+TEXTS, LETTERS = (" mass", " temperature", " length"), (" A", " B", " C")
 
 
 @pytest.mark.parametrize(
     ("row", "style", "formulation", "context", "candidates"),
     [
         # cf scores a text that is not shown, mcf a letter, hyb a text that is shown.
-        (QUESTION, ARC, "cf", f"{QUESTIONED}\nAnswer:", (" mass", " temperature", " length")),
-        (QUESTION, ARC, "mcf", f"{QUESTIONED}\n{SHOWN}\nAnswer:", (" A", " B", " C")),
-        (
-            *(QUESTION, ARC, "hyb", f"{QUESTIONED}\n{SHOWN}\nAnswer:"),
-            (" mass", " temperature", " length"),
-        ),
+        (QUESTION, ARC, "cf", f"{QUESTIONED}\nAnswer:", TEXTS),
+        (QUESTION, ARC, "mcf", f"{QUESTIONED}\n{SHOWN}\nAnswer:", LETTERS),
+        (QUESTION, ARC, "hyb", f"{QUESTIONED}\n{SHOWN}\nAnswer:", TEXTS),
         # Other tasks call a question otherwise.
-        (
-            *(
-                QUESTION,
-                task_definitions.PIQA.style,
-                "cf",
-                "Goal: What does a thermometer measure?\nAnswer:",
-            ),
-            (" mass", " temperature", " length"),
-        ),
+        (QUESTION, PIQA, "cf", f"Goal: {ASKED}\nAnswer:", TEXTS),
         # HellaSwag goes on with the text, and asks only when options are shown.
-        (
-            DISHES,
-            task_definitions.HELLASWAG_STYLE,
-            "cf",
-            WASHING,
-            (" scrubs a plate.", " , laughing, eats."),
-        ),
-        (
-            DISHES,
-            task_definitions.HELLASWAG_STYLE,
-            "mcf",
-            f"{WASHING}\n{CHOOSE}\nAnswer:",
-            (" A", " B"),
-        ),
+        (DISHES, HELLASWAG, "cf", WASHING, (" scrubs a plate.", " , laughing, eats.")),
+        (DISHES, HELLASWAG, "mcf", f"{WASHING}\n{CHOOSE}\nAnswer:", LETTERS[:2]),
     ],
 )
 def test_prompts_by_hand(row, style, formulation, context, candidates):

@@ -128,9 +128,11 @@ def row(key, cluster="c", query="q"):
 @pytest.mark.parametrize("task", task_definitions.TASKS)
 def test_demonstrations_are_disjoint_from_the_items(benchmarks, asked, task):
     found = prepare_task(benchmarks, asked(task, 7))
-    assert len(found.shots) == 7
+    assert len(found.demonstrations) == 7
     for name in ("key", "query", "cluster"):
-        assert not {getattr(r, name) for r in found.shots} & {getattr(r, name) for r in found.rows}
+        assert not {getattr(r, name) for r in found.demonstrations} & {
+            getattr(r, name) for r in found.rows
+        }
 
 
 def test_the_order_without_a_list_is_that_of_a_hash():

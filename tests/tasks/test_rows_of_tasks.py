@@ -6,6 +6,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.tasks import task_definitions
+from pipeline.tasks.task_definitions import hellaswag_row, lettered_options_row, piqa_row
 
 SHOES = "[header] How to dry shoes [title] Stuff them with paper. [step] Take old newspaper."
 
@@ -34,14 +35,14 @@ def caption(**values):
 
 
 def test_a_digit_is_a_label_and_no_position():
-    row = task_definitions.lettered_options_row(arc(), "validation:0")
+    row = lettered_options_row(arc(), "validation:0")
     assert (row.id, row.query, row.options) == ("a1", "What freezes?", ("sand", "water", "wood"))
     assert row.gold == 1
     letters = {"text": ["a", "b", "c", "d", "e"], "label": ["A", "B", "C", "D", "E"]}
-    assert task_definitions.lettered_options_row(arc(choices=letters, answerKey="E"), "").gold == 4
+    assert lettered_options_row(arc(choices=letters, answerKey="E"), "").gold == 4
     # Labels in another order than the alphabet's.
     turned = {"text": ["a", "b"], "label": ["B", "A"]}
-    assert task_definitions.lettered_options_row(arc(choices=turned, answerKey="A"), "").gold == 1
+    assert lettered_options_row(arc(choices=turned, answerKey="A"), "").gold == 1
 
 
 def test_questions_about_one_concept_are_one_cluster():
@@ -51,9 +52,7 @@ def test_questions_about_one_concept_are_one_cluster():
 
 def test_ways_to_one_goal_are_one_cluster():
     rows = [
-        task_definitions.piqa_row(
-            {"goal": "Dry it", "sol1": a, "sol2": b, "label": gold}, f"validation:{n}"
-        )
+        piqa_row({"goal": "Dry it", "sol1": a, "sol2": b, "label": gold}, f"validation:{n}")
         for n, (a, b, gold) in enumerate([("sun", "sea", 0), ("cow", "wind", 1)])
     ]
     assert [row.id for row in rows] == ["validation:0", "validation:1"]
@@ -62,7 +61,7 @@ def test_ways_to_one_goal_are_one_cluster():
 
 
 def test_hellaswag_is_put_together_as_the_harnesses_do():
-    row = task_definitions.hellaswag_row(caption(), "validation:7")
+    row = hellaswag_row(caption(), "validation:7")
     # The capital letter of "Check" is lost: `capitalize` makes the rest lower case.
     assert row.query == "Chess: A girl looks at the board. She says check and"
     assert row.options == ("melts.", ", smiling, moves.", "'s queen wins.", "sleeps.")
@@ -88,7 +87,7 @@ def test_marks_of_layout_go_the_way_of_olmes(text, expected):
 
 @pytest.mark.parametrize("label", ["2", " 2", 2])
 def test_a_label_may_be_a_text_or_a_number(label):
-    assert task_definitions.hellaswag_row(caption(label=label), "").gold == 2
+    assert hellaswag_row(caption(label=label), "").gold == 2
 
 
 def test_a_pair_of_translations_gives_the_language_asked_for():
@@ -103,66 +102,29 @@ TWICE = {"text": ["a", "b"], "label": ["A", "A"]}
 BLANK = {"text": ["a", " "], "label": ["A", "B"]}
 
 
+PIQA = {"goal": "g", "sol1": "a", "sol2": "b"}
+
+
 @pytest.mark.parametrize(
     ("row", "record", "message"),
     [
-        (
-            task_definitions.lettered_options_row,
-            {"question": "?"},
-            "v:3: no field 'choices' (fields: 'question')",
-        ),
-        (
-            task_definitions.lettered_options_row,
-            arc(answerKey="B"),
-            "v:3: answer 'B' is none of the labels 1, 2, 3",
-        ),
-        (
-            task_definitions.lettered_options_row,
-            arc(answerKey=""),
-            "v:3: 'answerKey' is hidden: this split has no labels",
-        ),
-        (
-            task_definitions.lettered_options_row,
-            arc(choices=["a", "b"]),
-            "v:3: 'choices' is ['a', 'b'], not labels",
-        ),
-        (task_definitions.lettered_options_row, arc(question="  "), "v:3: 'question' is blank"),
-        (
-            task_definitions.lettered_options_row,
-            arc(choices=TWICE),
-            "v:3: labels A, A do not name 2 options",
-        ),
-        (task_definitions.lettered_options_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
-        (
-            task_definitions.hellaswag_row,
-            caption(label="4"),
-            "v:3: 'label' is '4', but there are options 0 to 3",
-        ),
-        (task_definitions.hellaswag_row, caption(label=True), "v:3: 'label' is True, but"),
-        (task_definitions.hellaswag_row, caption(label=""), "v:3: 'label' is hidden"),
-        (
-            task_definitions.hellaswag_row,
-            caption(endings=["a"]),
-            "v:3: 'endings' is ['a'], not a list of options",
-        ),
-        (task_definitions.hellaswag_row, caption(endings=["a", "b"]), "v:3: 'endings' are 2"),
-        (
-            task_definitions.hellaswag_row,
-            caption(endings=["a", "[x]", "c", "d"]),
-            "v:3: 'endings' are 4, or blank",
-        ),
-        (task_definitions.hellaswag_row, caption(ind="4"), "v:3: 'ind' is '4', not a whole number"),
-        (task_definitions.hellaswag_row, caption(ctx_a=3), "v:3: 'ctx_a' is 3, not a text"),
-        (
-            task_definitions.piqa_row,
-            {"goal": "g", "sol1": "a", "sol2": "b", "label": 2},
-            "options 0 to 1",
-        ),
-        (
-            task_definitions.piqa_row,
-            {"goal": "g", "sol1": "a", "sol2": "b", "label": -1},
-            "'label' is hidden",
-        ),
+        (lettered_options_row, {"question": "?"}, "v:3: no field 'choices' (fields: 'question')"),
+        (lettered_options_row, arc(answerKey="B"), "v:3: answer 'B' is none of the labels 1, 2, 3"),
+        (lettered_options_row, arc(answerKey=""), "v:3: 'answerKey' is hidden: this split has no"),
+        (lettered_options_row, arc(choices=["a", "b"]), "v:3: 'choices' is ['a', 'b'], not labels"),
+        (lettered_options_row, arc(question="  "), "v:3: 'question' is blank"),
+        (lettered_options_row, arc(choices=TWICE), "v:3: labels A, A do not name 2 options"),
+        (lettered_options_row, arc(choices=BLANK), "v:3: 'text[1]' is blank"),
+        (hellaswag_row, caption(label="4"), "v:3: 'label' is '4', but there are options 0 to 3"),
+        (hellaswag_row, caption(label=True), "v:3: 'label' is True, but"),
+        (hellaswag_row, caption(label=""), "v:3: 'label' is hidden"),
+        (hellaswag_row, caption(endings=["a"]), "v:3: 'endings' is ['a'], not a list of options"),
+        (hellaswag_row, caption(endings=["a", "b"]), "v:3: 'endings' are 2"),
+        (hellaswag_row, caption(endings=["a", "[x]", "c", "d"]), "v:3: 'endings' are 4, or blank"),
+        (hellaswag_row, caption(ind="4"), "v:3: 'ind' is '4', not a whole number"),
+        (hellaswag_row, caption(ctx_a=3), "v:3: 'ctx_a' is 3, not a text"),
+        (piqa_row, {**PIQA, "label": 2}, "options 0 to 1"),
+        (piqa_row, {**PIQA, "label": -1}, "'label' is hidden"),
     ],
 )
 def test_a_wrong_record_is_named(row, record, message):

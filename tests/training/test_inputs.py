@@ -19,7 +19,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, ValidationNeed
 from pike_mixing.rules.static import Mix
 from pipeline import settings
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.data.shards import Corpus
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.model import checkpoint
@@ -207,7 +207,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     seen = last_state(run)["method.seen"]
     assert len(seen) == 3
     opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
-    rows = Mixture(opened, 8, 0, "comparison").read_tokens_at(np.array([4, 4]), np.array([0, 0]))
+    rows = DomainRows(opened, 8, 0, "comparison").read_tokens_at(np.array([4, 4]), np.array([0, 0]))
     model = checkpoint.load_model(run.parent / "checkpoints" / "step0")
     with torch.no_grad():
         nll_BxL = token_losses(model, torch.from_numpy(rows))
@@ -222,7 +222,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
 @pytest.fixture
 def hard_rows(corpora):
     """Rows of eight tokens."""
-    return Corpus.open(corpora / "hard", "train").rows(8)
+    return Corpus.open(corpora / "hard", "train").row_count(8)
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from pike_mixing.torch.pass_interface import Passes
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
-from pipeline.data.batches import Mixture
+from pipeline.data.batches import DomainRows
 from pipeline.data.shards import Corpus
 from pipeline.model import transformer
 from pipeline.model.pipeline_passes import PipelinePasses
@@ -86,14 +86,14 @@ def test_a_gradient_in_several_parts_is_not_summed():
 @pytest.mark.parametrize("micro_batch_rows", [1, 2, 3])
 def test_each_process_reads_the_rows_that_it_passes(corpora, monkeypatch, micro_batch_rows):
     """And once each, where no row stands in for those that another process has more."""
-    read, read_into = [], Corpus.read_into
+    read, read_rows = [], Corpus.read_rows_into
     monkeypatch.setattr(
         Corpus,
-        "read_into",
-        lambda corpus, tokens, row_R: (read.extend(row_R), read_into(corpus, tokens, row_R))[1],
+        "read_rows_into",
+        lambda corpus, tokens, row_R: (read.extend(row_R), read_rows(corpus, tokens, row_R))[1],
     )
     opened = {domain: Corpus.open(corpora / domain, "train") for domain in ("easy", "hard")}
-    mixture = Mixture(opened, 8, 0, "train")
+    mixture = DomainRows(opened, 8, 0, "train")
     count_K, start_K = np.array([5, 3]), np.array([2, 0])
     expected = mixture.read_tokens_at(count_K, start_K)
     rows = MixedRows(
