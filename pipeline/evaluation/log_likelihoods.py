@@ -254,9 +254,9 @@ def _score_rows_in_batches(
                 hidden_BxLxD = _hidden_states(model, batch, shared, P)
                 score = _log_probabilities_on_xla if compiles else _log_probabilities
                 log_p_N = score(model.embedding.weight, hidden_BxLxD, batch).double().cpu()
-                sums = np.bincount(batch.candidate_N, log_p_N.numpy(), minlength=batch.candidates)
+                sums = np.bincount(batch.candidate_N, log_p_N.numpy(), batch.candidates)
                 ends = np.cumsum([row.candidates for row in members])[:-1]
-                for i, own in zip(numbers, np.split(sums, ends), strict=True):
+                for i, own in zip(numbers, np.split(sums.astype(np.float64), ends), strict=True):
                     result[group.members[i]] = own
     return [result[index] for index in range(len(questions))]
 
