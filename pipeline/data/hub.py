@@ -119,11 +119,6 @@ class HuggingFaceSource(HuggingFaceSettings):
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
-        if unknown := [
-            path for path in result if formats.format_suffix(path) not in formats.FORMATS
-        ]:
-            raise InputError(
-                f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "
-                f"{', '.join(formats.FORMATS)}: name other files in data_files"
-            )
+        where = f"dataset {self.dataset!r}"
+        formats.refuse_unknown_formats(result, where, "name other files in data_files")
         return result

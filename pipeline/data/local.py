@@ -122,12 +122,7 @@ class LocalSource(LocalSettings, Source):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        unknown = [name for name in result if formats.format_suffix(name) not in formats.FORMATS]
-        if unknown:
-            known = ", ".join(formats.FORMATS)
-            first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-            how = file_kinds.remedy_of_suffix(unknown[0])
-            raise InputError(f"files: {first}: formats are told by suffix: {known}: {how}")
+        formats.refuse_unknown_formats(result, "files")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
         return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
 
