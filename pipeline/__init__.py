@@ -12,6 +12,5 @@ The folders, in the order of the data; stages meet through files only.
     results     all records               -> one database -> tables, figures, a report
 
 `runtime` holds what all of them stand on (files that appear whole, locks, devices, processes),
-`statistics` the tests and standard errors, `paper` the published numbers. The mixing methods
-themselves are the package `pike_mixing`.
+`paper` the published numbers. The mixing methods themselves are the package `pike_mixing`.
 """

@@ -140,11 +140,7 @@ def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[
 
 
 def _print_answer(answer: bytes | str | None) -> int:
-    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault.
-
-    Raises:
-        InputError: it cannot be written.
-    """
+    """Writes a command's answer; a reader who has seen enough (`| head`) is no fault."""
     if sys.stdout is None:
         # Whoever closed it wants no answer.
         return 0

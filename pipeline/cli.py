@@ -310,7 +310,7 @@ def commands() -> list[Command]:
                     f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
                     "that train a run together", metavar="NAME[,NAME]", action="extend",
                     type=lambda text: text.split(","), default=[]),
-            _format("text", "json"), by="pipeline.planning.cost:estimate_cost"),
+            _format("text", "json"), by="pipeline.planning.cost:cost_report"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),
             _path("--out", "the configuration to write"),

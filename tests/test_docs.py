@@ -47,8 +47,8 @@ def test_links_and_paths_exist(page):
 def test_pages_call_and_import_what_is_there():
     folders = ("benchmarks", "examples", "pike_mixing", "pipeline")
     paths = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
-    paths.append(ROOT / "pike_mixing" / "mixtures" / "mixture_module.txt")
-    code = [path.read_text(encoding="utf-8") for path in paths]
+    exported = ROOT / "pike_mixing" / "mixtures" / "mixture_module.txt"
+    code = [path.read_text(encoding="utf-8") for path in [*paths, exported]]
     code += [block for name in NAMES for block in blocks(name, "python")]
     found = re.findall(r"^ *(?:def|class) (\w+)|^(\w+)(?:: .+)? = ", "\n".join(code), re.MULTILINE)
     known = {name for pair in found for name in pair} | {path.stem for path in paths}

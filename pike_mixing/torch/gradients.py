@@ -104,7 +104,7 @@ def gradient_statistics(
         raise InputError(f"coefficients: {len(coefficients)} for {len(rows_K)} domains")
 
     def add_to_gradient(k: int, parts: list[Tensor]) -> None:
-        target.add(parts, coefficients[k])
+        target.add_to_gradient(parts, coefficients[k])
 
     return measure_domains(target, rows_K, add_to_gradient).fetch_statistics(target.passes)
 

@@ -74,7 +74,7 @@ class PublishedCounts:
         steps = range(max(step, self.last_step - RING + 1), self.last_step + 1)
         return [self.counts(step).tolist() for step in steps]
 
-    def load(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
+    def restore(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
         """Goes on from what `counts_since` gave, which ends with the `last` step; -1 for none.
 
         With `keep` later steps stay published: a worker that goes on knows less than the process
@@ -419,7 +419,7 @@ class MixedDataset(IterableDataset[Any]):
         self._count_K = None if begun is None else np.array(begun)
         self._ended = self._step if state["ended"] else None
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
-        self._published.load(state["last"], state["plan"], keep=get_worker_info() is not None)
+        self._published.restore(state["last"], state["plan"], keep=get_worker_info() is not None)
 
 
 def interleave_datasets(

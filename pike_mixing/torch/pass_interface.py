@@ -270,7 +270,7 @@ class Target:
                 stack.enter_context(parallel.summing_gradients(whole, self.group))
             yield
 
-    def add(self, parts: Sequence[Tensor], coefficient: float) -> None:
+    def add_to_gradient(self, parts: Sequence[Tensor], coefficient: float) -> None:
         """Adds c g to the parameters' gradient; where there is none, g's own memory becomes it."""
         c = self.passes.device_number(coefficient)
         for parameter, part in zip(self.parameters, parts, strict=True):

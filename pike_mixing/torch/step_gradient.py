@@ -184,7 +184,7 @@ class StepGradient:
         if measures:
 
             def add(k: int, parts: list[Tensor]) -> None:
-                self.target.add(parts, float(chosen_K[k]))
+                self.target.add_to_gradient(parts, float(chosen_K[k]))
 
             of_domains = self._rows_by_domain(rows, measures=True)
             with self._without_traces_unless_left(leave_gradient):
@@ -258,7 +258,7 @@ class StepGradient:
         share: list[float] = []
 
         def take(k: int, parts: list[Tensor]) -> None:
-            self.target.add(parts, 1.0)
+            self.target.add_to_gradient(parts, 1.0)
             norms.append(self._clip_and_norm())
             share.append(float(share_K[k]))
             self.optimizer.take_gradient(k, float(chosen_K[k]))
@@ -329,7 +329,7 @@ class StepGradient:
             chosen_K = domain_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):
                 if parts is not None:
-                    self.target.add(parts, c)
+                    self.target.add_to_gradient(parts, c)
         norms = [self._clip_and_norm()] if leave_gradient else []
         return self._begin_result(signals, None, norms, [1.0], c_K)
 

@@ -62,7 +62,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
         return
     devices.keep_freed_memory()
     place = pick_device.pick_device(device)
-    rows_by_domain, pieces = _read_probe_rows(probe, work, corpora)
+    rows_by_domain, pieces = _read_rows_and_vocabulary(probe, work, corpora)
     rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (
         atomic_files.atomic_write(run / "probes", "probe") as out,
@@ -111,7 +111,9 @@ def gradient_similarities(gram_KxK: Floats, squared_norm_unbiased_K: Floats) -> 
     return {n: gram_KxK / np.where(by_KxK > 0, by_KxK, np.nan) for n, by_KxK in by.items()}
 
 
-def _read_probe_rows(probe: Probe, work: parsing.Run, corpora: Path) -> tuple[list[Tensor], int]:
+def _read_rows_and_vocabulary(
+    probe: Probe, work: parsing.Run, corpora: Path
+) -> tuple[list[Tensor], int]:
     """Rows of each domain, spread evenly over its split, and the tokenizer's pieces.
 
     They are a function of corpora and settings alone, hence the same for every method.

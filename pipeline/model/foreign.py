@@ -35,7 +35,7 @@ class TransformersModel(Transformer):
     def __init__(self, shape: settings.Model, vocabulary: int) -> None:
         nn.Module.__init__(self)
         self.shape, self.vocabulary = shape, vocabulary
-        self.precision = torch.float32
+        self.precision, self.recomputes = torch.float32, False
         self.net = _build_transformers_model(shape, vocabulary).eval()
         self._refuse_unsupported()
 
@@ -49,26 +49,9 @@ class TransformersModel(Transformer):
         return self
 
     @property
-    def recomputes(self) -> bool:
-        """Whether blocks are computed again in the backward pass: never."""
-        return False
-
-    @recomputes.setter
-    def recomputes(self, wanted: bool) -> None:
-        if wanted:
-            raise InputError(
-                "a model of transformers keeps its inner values: lower training.microbatch_rows"
-            )
-
-    @property
     def embedding(self) -> Any:
         """The output layer, whose `weight` is V x D."""
         return self.net.get_output_embeddings()
-
-    @property
-    def blocks(self) -> Any:  # type: ignore[override]
-        """None that processes could share: asking for them is an InputError."""
-        raise InputError("a model of transformers is not divided: leave --shard out, train on one")
 
     def train(self, mode: bool = True) -> Self:
         """Stays in evaluation mode: a run is a function of its seed, without dropout's draws."""

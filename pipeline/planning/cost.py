@@ -21,7 +21,7 @@ NUMBERED = re.compile(r"(\d+)[x*: ]+(\S+)|(\S+?)[x* ]+(\d+)")
 """A number of devices as it is written elsewhere: 4xA100."""
 
 
-def estimate_cost(
+def cost_report(
     configurations: Sequence[Path],
     *,
     devices: Sequence[str] = (),
@@ -111,7 +111,7 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
             }
             for rule, some in by_rule.items()
         ],
-        "refused": {run: why for run in work.trained_runs() if (why := work.refusal(run))},
+        "refused": {run: why for run in work.trained_runs() if (why := work.explain_refusal(run))},
     }
 
 
@@ -190,7 +190,7 @@ def _longest_runs_table(work: JobEstimates) -> str:
     rows = []
     for runs in groups.values():
         run = max(runs, key=lambda one: work.training_estimate(one).seconds)
-        taken, refused = work.training_estimate(run), work.refusal(run)
+        taken, refused = work.training_estimate(run), work.explain_refusal(run)
         rows.append(
             (
                 run,
@@ -212,7 +212,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
     for run in work.trained_runs():
-        if work.refusal(run):
+        if work.explain_refusal(run):
             continue
         part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
         hours[part] += _device_hours(work.estimate(r, run) for r in TRAINS if run in named[r])

@@ -38,13 +38,13 @@ class RunName(NamedTuple):
         scenario, model, method, seed = run.split("/")
         return cls(scenario, model, method, int(seed.removeprefix("seed")))
 
-    def by_key(self) -> dict[str, Any]:
+    def names_by_key(self) -> dict[str, Any]:
         """The names by the keys that select runs."""
         return dict(zip(KEYS, self, strict=True))
 
     def is_among(self, selection: Mapping[str, Sequence[Any]]) -> bool:
         """Whether a selection, of names to keep by key of `KEYS`, keeps the run."""
-        own = self.by_key()
+        own = self.names_by_key()
         return all(own[key] in names for key, names in selection.items())
 
 

@@ -63,15 +63,19 @@ class JobEstimates:
         if rule == "pretrain":
             return self.training_estimate(name)
         if rule == "evaluate":
-            asked = plan.section_value("evaluations", name)
-            return run_estimates.estimate_evaluation(*self._of_run(name), asked, self.device)
+            asked = plan.section_entry("evaluations", name)
+            return run_estimates.estimate_evaluation(
+                *self._run_and_vocabulary_size(name), asked, self.device
+            )
         if rule == "probe":
-            asked = plan.section_value("probes", name)
-            return run_estimates.estimate_probe(*self._of_run(name), asked, self.device)
+            asked = plan.section_entry("probes", name)
+            return run_estimates.estimate_probe(
+                *self._run_and_vocabulary_size(name), asked, self.device
+            )
         if rule in RATES:
             source = name.rpartition("/")[2]
             size = self._text_bytes(source)
-            values = plan.section_value("sources", source)
+            values = plan.section_entry("sources", source)
             threads = planner.packing_processes(values) if rule == "pack" else 1
             return JobEstimate(size / RATES[rule] / threads, memory, size, threads=threads)
         if rule == "tokenizer":
@@ -84,7 +88,7 @@ class JobEstimates:
 
     def _text_bytes(self, source: str) -> int:
         """Bytes of a source's text: as its settings say, or what its files hold."""
-        if stated := planner.text_bytes(self.plan.section_value("sources", source)):
+        if stated := planner.text_bytes(self.plan.section_entry("sources", source)):
             return stated
         paths = map(Path, rule_inputs.RuleInputs(self.plan).job_inputs("download", source).given)
         held = (
@@ -100,8 +104,8 @@ class JobEstimates:
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
         takes seconds, and runs that are refused have none.
         """
-        for work in self.plan.work:
-            if work.rule == "theory" or (work.rule in TRAINS and self.refusal(work.name)):
+        for work in self.plan.work_names:
+            if work.rule == "theory" or (work.rule in TRAINS and self.explain_refusal(work.name)):
                 continue
             if self.targets and work not in self._needed_jobs:
                 continue
@@ -126,7 +130,9 @@ class JobEstimates:
         while waiting:
             if (job := waiting.pop()) not in result:
                 result.add(job)
-                waiting += [self.plan.makers[path] for path in reads.job_inputs(*job).paths()]
+                waiting += [
+                    self.plan.maker_by_path[path] for path in reads.job_inputs(*job).paths()
+                ]
         return result
 
     def _maker_of_target(self, target: str) -> WorkName:
@@ -144,9 +150,9 @@ class JobEstimates:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
         raise InputError(unknown_name_message(str(at), files, where))
 
-    def refusal(self, run: str) -> str | None:
+    def explain_refusal(self, run: str) -> str | None:
         """Why a run is not trained on such devices; None where it is."""
-        taken, values = self.training_estimate(run), self.plan.section_value("runs", run)
+        taken, values = self.training_estimate(run), self.plan.section_entry("runs", run)
         named, shape = f"run {run}: model {values['model_name']}", values["model"]
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
@@ -174,7 +180,7 @@ class JobEstimates:
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def _known_vocabulary_size(self, tokenizer: str) -> int | None:
-        values = self.plan.section_value("tokenizers", tokenizer)
+        values = self.plan.section_entry("tokenizers", tokenizer)
         made, path = Path(self.plan.results, "tokenizers", f"{tokenizer}.json"), values.get("path")
         # One that is missing or damaged is made.
         with contextlib.suppress(InputError):
@@ -186,15 +192,17 @@ class JobEstimates:
             return embedding_rows_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
-    def _of_run(self, run: str) -> tuple[dict[str, Any], int]:
+    def _run_and_vocabulary_size(self, run: str) -> tuple[dict[str, Any], int]:
         """A run's settings, and the vocabulary size of its tokenizer."""
-        values = self.plan.section_value("runs", run)
+        values = self.plan.section_entry("runs", run)
         return values, self.vocabulary_size(values["tokenizer"])
 
     @functools.cache  # noqa: B019 - one plan lives as long as its process
     def training_estimate(self, run: str) -> run_estimates.TrainingEstimate:
         """What a run's training takes."""
-        return run_estimates.estimate_training(*self._of_run(run), self.device, self.processes)
+        return run_estimates.estimate_training(
+            *self._run_and_vocabulary_size(run), self.device, self.processes
+        )
 
     @functools.cached_property
     def _database_bytes(self) -> int:

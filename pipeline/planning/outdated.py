@@ -37,7 +37,7 @@ class WorkStamp:
         self._manifest = Path(manifest)
         self.path = STAMPS.joinpath(*("up" if part == ".." else part for part in parts))
 
-    def ensure(self) -> str:
+    def make_if_missing(self) -> str:
         """Makes it where there is none, old; returns its path."""
         if not self.path.exists():
             self.make_old()
@@ -131,7 +131,7 @@ class PlanComparison:
         )
         return tuple(
             made_from.differences_from_today(
-                Path(self.plan.manifest(rule, name)),
+                Path(self.plan.manifest_path(rule, name)),
                 stage,
                 self._known,
                 settings=settings,
@@ -143,9 +143,9 @@ class PlanComparison:
         )
 
     @functools.cache  # noqa: B019 - as above.
-    def differs(self, rule: str, name: str) -> bool:
+    def has_open_differences(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
-        found, stamp = self.differences(rule, name), WorkStamp(self.plan.manifest(rule, name))
+        found, stamp = self.differences(rule, name), WorkStamp(self.plan.manifest_path(rule, name))
         return bool(found) and not stamp.is_touched_since(found)
 
     @functools.cache  # noqa: B019 - as above.
@@ -153,7 +153,7 @@ class PlanComparison:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
         reads = self.inputs.job_inputs(rule, name).paths()
         return (
-            self.differs(rule, name)
+            self.has_open_differences(rule, name)
             or self._is_forced(rule, name)
             or any(self.is_changing_input(path, rule) for path in reads)
         )
@@ -163,9 +163,9 @@ class PlanComparison:
 
         So it may where work has lost its manifest alone.
         """
-        if path not in self.plan.makers:
+        if path not in self.plan.maker_by_path:
             return False
-        maker, stage = self.plan.makers[path], MADE[reader_rule].stage or reader_rule
+        maker, stage = self.plan.maker_by_path[path], MADE[reader_rule].stage or reader_rule
         if self._has_lost_manifest(path):
             return True
         shows_all = stage in manifests.SHOW_ALL or (maker.rule, stage) == ("download", "pack")
@@ -177,9 +177,9 @@ class PlanComparison:
         other = any(one.what not in RECORDED for one in self.differences(rule, name))
         reads = self.inputs.job_inputs(rule, name).paths()
         return (
-            (other and self.differs(rule, name))
+            (other and self.has_open_differences(rule, name))
             or self._is_forced(rule, name)
-            or any(self._may_change_output(*self.plan.makers[path]) for path in reads)
+            or any(self._may_change_output(*self.plan.maker_by_path[path]) for path in reads)
         )
 
     @functools.cache  # noqa: B019 - as above.
@@ -191,13 +191,13 @@ class PlanComparison:
         patterns = [f"{place.name.partition('.')[0]}.*"]
         if place.name == atomic_files.MANIFEST:
             # The workflow writes settings beside a run, whether or not it is there.
-            is_run = self.plan.makers[path].rule == "pretrain"
+            is_run = self.plan.maker_by_path[path].rule == "pretrain"
             patterns = ["*.parquet", "checkpoints/*"] if is_run else ["*"]
         return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
     def update_stamp(self, rule: str, name: str) -> str:
         """Makes the stamp of a piece of work as new or old as the comparison says: its path."""
-        manifest = self.plan.manifest(rule, name)
+        manifest = self.plan.manifest_path(rule, name)
         stamp, found = WorkStamp(manifest), self.differences(rule, name)
         if not found and Path(manifest).is_file():
             # Snakemake makes no missing file for work that is there.
@@ -216,7 +216,7 @@ class PlanComparison:
         the same, the work stands. What the user forces is made from the start, whatever checkpoints
         lie there; stopped then, it goes on like any other.
         """
-        place = Path(self.plan.manifest(rule, name))
+        place = Path(self.plan.manifest_path(rule, name))
         if self._is_forced(rule, name):
             made_from.force_restart(place)
         elif rule in STAND and place.is_file() and not self.differences(rule, name):
@@ -227,7 +227,7 @@ class PlanComparison:
     def reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         found, by_kind = self.differences(rule, name), dict[tuple[str, str], list[str]]()
-        for one in found if self.differs(rule, name) else ():
+        for one in found if self.has_open_differences(rule, name) else ():
             by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
         for kind, several in by_kind.items():
             if kind not in self._told:
@@ -249,13 +249,13 @@ class PlanComparison:
         What was made of files, under the same settings, stands without them.
         """
         result, used = dict[str, None](), plan_hints.used_names(self.plan)
-        for rule, name in self.plan.work:
+        for rule, name in self.plan.work_names:
             section, given = MADE[rule].section, self.inputs.job_inputs(rule, name).given
             absent = [path for path in given if not Path(path).is_file()]
             if not absent or name not in used.get(section, {name}):
                 continue
             changed = {one.what.partition(".")[0] for one in self.differences(rule, name)}
-            is_made = Path(self.plan.manifest(rule, name)).is_file()
+            is_made = Path(self.plan.manifest_path(rule, name)).is_file()
             if is_made and not changed & {"settings", "manifest"}:
                 continue
             where = "packing.hygiene.decontaminate" if rule == "pack" else f"{section}.{name}"
@@ -267,14 +267,14 @@ class PlanComparison:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
         used = {name: plan_hints.used_names(self.plan)[name] for name in ("sources", "tokenizers")}
         return [
-            self.plan.manifest(rule, name)
-            for rule, name in self.plan.work
+            self.plan.manifest_path(rule, name)
+            for rule, name in self.plan.work_names
             if name in used.get(MADE[rule].section, {name})
         ]
 
     def own_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
-        for rule, name in self.plan.work:
+        for rule, name in self.plan.work_names:
             artifact = MADE[rule].artifact.format(name)
             for one in self.differences(rule, name):
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)

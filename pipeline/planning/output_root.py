@@ -21,8 +21,13 @@ LABEL = "experiment.json"
 """What an output root was begun by, and last started with."""
 
 
-def claim_root(plan: Plan) -> Settings:
-    """Refuses an output root that another experiment has begun; returns the label to write.
+def refuse_foreign_root(plan: Plan) -> None:
+    """Refuses an output root that another experiment has begun."""
+    _label_to_write(plan)
+
+
+def _label_to_write(plan: Plan) -> Settings:
+    """The label of an output root that no other experiment has begun.
 
     A root outside the working directory can be shared by several clones. The label then names the
     first one, and the settings: a clone with other settings would take the first one's results
@@ -205,7 +210,7 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
 
     `pythons` are interpreters by rule, where they are not this one.
     """
-    label = claim_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
+    label = _label_to_write(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():

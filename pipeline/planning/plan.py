@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -107,11 +108,11 @@ class Plan:
     tables: dict[str, Settings]
     figures: dict[str, Settings]
 
-    def manifest(self, rule: str, name: str = "") -> str:
+    def manifest_path(self, rule: str, name: str = "") -> str:
         """Where the manifest of what a rule makes lies, or will."""
         return f"{self.results}/{records.MADE[rule].manifest.format(name)}"
 
-    def section_value(self, section: str, name: str) -> Settings:
+    def section_entry(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.
 
         Raises:
@@ -158,25 +159,25 @@ class Plan:
         }
 
     @functools.cached_property
-    def work(self) -> list[WorkName]:
+    def work_names(self) -> list[WorkName]:
         """Every piece of work, in the order of the data's way."""
         return [WorkName(rule, n) for rule, names in self.names_by_rule().items() for n in names]
 
     @functools.cached_property
-    def makers(self) -> dict[str, WorkName]:
+    def maker_by_path(self) -> dict[str, WorkName]:
         """The work that makes a file, by the path of its manifest or of its tokenizer."""
         models = {
             f"{self.results}/tokenizers/{name}.model": WorkName("tokenizer", name)
             for name in self.tokenizers
         }
-        return {self.manifest(*work): work for work in self.work} | models
+        return {self.manifest_path(*work): work for work in self.work_names} | models
 
     def find_maker(self, file: Path) -> WorkName | None:
         """The work that makes a file: its manifest is beside it, or in the next folder with one."""
         at = Path(os.path.normpath(file))
         places = [at, made_from.manifest_beside(at)]
         places += [folder / MANIFEST for folder in (at, *at.parents)]
-        return next((made for p in places if (made := self.makers.get(str(p)))), None)
+        return next((made for p in places if (made := self.maker_by_path.get(str(p)))), None)
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
@@ -248,10 +249,10 @@ class Plan:
                 }
                 for run, values in chosen.items()
             },
-            "mixtures": {mixture: self.manifest("mixture", mixture) for mixture in mixtures},
+            "mixtures": {mixture: self.manifest_path("mixture", mixture) for mixture in mixtures},
             "corpora": {corpus: f"{self.results}/corpora/{corpus}" for corpus in corpora},
             "sources": {source: f"{self.results}/data/{source}" for source in sorted(read)},
-            "tokenizers": {name: self.manifest("tokenizer", name) for name in tokenizers},
+            "tokenizers": {name: self.manifest_path("tokenizer", name) for name in tokenizers},
             "tasks": {
                 t: f"{self.results}/tasks/{t}"
                 for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
@@ -278,7 +279,7 @@ class Plan:
             }
         if section == "databases":
             return records.database_settings(self.experiment_of_database(name))
-        return self.section_value(section, name)
+        return self.section_entry(section, name)
 
     @functools.cached_property
     def paper_outputs(self) -> list[str]:
@@ -318,7 +319,7 @@ class Plan:
 
     def selected_runs(self, kind: str, name: str) -> tuple[str, ...]:
         """The runs that a table or figure needs, in the order of the plan."""
-        self.section_value(f"{kind}s", name)
+        self.section_entry(f"{kind}s", name)
         return self._runs_by_output[kind, name]
 
     @functools.cached_property
@@ -351,25 +352,27 @@ class Plan:
     @functools.cached_property
     def selections(self) -> dict[str, Selection]:
         """The runs of which tables, figures and the report read a database, by its name."""
-        outputs, result = {"table": self.tables, "figure": self.figures}, dict[str, Selection]()
-        for (kind, name), database in self._database_by_output.items():
-            if database in (None, "requested"):
-                continue
-            view = f"{kind}_{outputs[kind][name].get('kind', name)}"
-            views = {view, *(result[database].views if database in result else ())}
-            result[database] = Selection(
-                self._runs_by_output[kind, name],
-                self._checkpoint_rules(kind, name),
-                sorted(views),
+        outputs = {"table": self.tables, "figure": self.figures}
+        views = defaultdict[str, set[str]](set)
+        read = {out: db for out, db in self._database_by_output.items() if db and db != "requested"}
+        for (kind, name), database in read.items():
+            views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
+        result = {
+            database: Selection(
+                self._runs_by_output[output],
+                self._checkpoint_rules(*output),
+                sorted(views[database]),
                 not database.startswith(UNTRAINED),
             )
+            for output, database in read.items()
+        }
         if len(self.requested) < len(self.runs):
             result["requested"] = Selection(self.requested)
         return result
 
     def database_name(self, kind: str, name: str) -> str | None:
         """Name of the database that a table or figure reads; None: that of all runs."""
-        self.section_value(f"{kind}s", name)
+        self.section_entry(f"{kind}s", name)
         return self._database_by_output[kind, name]
 
     def database_files(self, name: str | None) -> DatabaseFiles:

@@ -77,7 +77,7 @@ def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[
     where = f"{section}.{name}"
     if section == "evaluation":
         where, lists = f"{where}.curves", lists.get("curves", {})
-    runs = [RunName.parse(run).by_key() for run in plan.requested]
+    runs = [RunName.parse(run).names_by_key() for run in plan.requested]
     for key in (key for key in dependencies.KEYS if key in lists):
         there = {r[key] for r in runs if scenarios[r["scenarios"]].get(section) == name}
         if absent := [str(value) for value in lists[key] if value not in there]:
@@ -116,7 +116,7 @@ def few_document_hints(plan: Plan) -> list[str]:
     told, problems, inputs = [], [], rule_inputs.RuleInputs(plan)
     for name in sorted(used_names(plan)["sources"]):
         given = inputs.job_inputs("download", name).given
-        values = plan.section_value("sources", name)
+        values = plan.section_entry("sources", name)
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
@@ -184,13 +184,12 @@ def closing_hints(plan: Plan) -> list[str]:
     report is there: what to train with (`pike advise --format summary`), and the commands that say
     more.
     """
-    made = filter(Path.exists, (Path(plan.manifest("pack", corpus)) for corpus in plan.corpora))
+    manifests = (Path(plan.manifest_path("pack", corpus)) for corpus in plan.corpora)
+    made = filter(Path.exists, manifests)
     warnings = (atomic_files.read_json_mapping(manifest).get("warnings", ()) for manifest in made)
     doubts = fold_doubts([doubt for several in warnings for doubt in several])
-    report, database = (
-        Path(plan.results) / "report" / "index.html",
-        plan.report_database_files().database,
-    )
+    report = Path(plan.results, "report", "index.html")
+    database = plan.report_database_files().database
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

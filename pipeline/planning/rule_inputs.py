@@ -68,18 +68,20 @@ class RuleInputs:
 
     def _inputs_of_download(self, source: str) -> JobInputs:
         return JobInputs(
-            {}, _expand_patterns(user_file_patterns(self.plan.section_value("sources", source)))
+            {}, _expand_patterns(user_file_patterns(self.plan.section_entry("sources", source)))
         )
 
     def _inputs_of_tokenizer(self, tokenizer: str) -> JobInputs:
         """The sources that it is trained on, or the user's own tokenizer."""
-        given = user_file_patterns(self.plan.section_value("tokenizers", tokenizer))
+        given = user_file_patterns(self.plan.section_entry("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
-        return JobInputs({"documents": [self.plan.manifest("download", s) for s in sources]}, given)
+        return JobInputs(
+            {"documents": [self.plan.manifest_path("download", s) for s in sources]}, given
+        )
 
     def _inputs_of_pack(self, corpus: str) -> JobInputs:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
-        self.plan.section_value("corpora", corpus)
+        self.plan.section_entry("corpora", corpus)
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
         fetched = decontamination_tasks_by_path(self.plan.config)
@@ -87,45 +89,47 @@ class RuleInputs:
             path for path in user_file_patterns(hygiene.get("decontaminate")) if path not in fetched
         ]
         made = {
-            "documents": [self.plan.manifest("download", source)],
+            "documents": [self.plan.manifest_path("download", source)],
             "tokenizer": [f"{self.plan.results}/tokenizers/{tokenizer}.model"],
-            "tasks": [self.plan.manifest("fetch", task) for task in fetched.values()],
+            "tasks": [self.plan.manifest_path("fetch", task) for task in fetched.values()],
         }
         return JobInputs(made, _expand_patterns(own))
 
     def _inputs_of_fetch(self, task: str) -> JobInputs:
-        return JobInputs({}, list(self.plan.section_value("tasks", task).get("files", {}).values()))
+        return JobInputs({}, list(self.plan.section_entry("tasks", task).get("files", {}).values()))
 
     def _inputs_of_pretrain(self, run: str) -> dict[str, list[str]]:
         """Manifests of corpora, and what other runs left for it."""
-        plan, values = self.plan, self.plan.section_value("runs", run)
+        plan, values = self.plan, self.plan.section_entry("runs", run)
         result = {"corpora": self._corpus_manifests(run, values["domains"])}
         if run in plan.references:
-            result["reference"] = [plan.manifest("pretrain", plan.references[run])]
+            result["reference"] = [plan.manifest_path("pretrain", plan.references[run])]
         if run in plan.found:
-            result["mixture"] = [plan.manifest("mixture", plan.found[run])]
+            result["mixture"] = [plan.manifest_path("mixture", plan.found[run])]
         return result
 
     def _inputs_of_mixture(self, mixture: str) -> dict[str, list[str]]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
-        values = self.plan.section_value("mixtures", mixture)
+        values = self.plan.section_entry("mixtures", mixture)
         rules = ("pretrain",) if needs_method_states(values["finder"]) else ("pretrain", "evaluate")
-        return {"proxies": [self.plan.manifest(r, run) for run in values["proxies"] for r in rules]}
+        return {
+            "proxies": [self.plan.manifest_path(r, run) for run in values["proxies"] for r in rules]
+        }
 
     def _inputs_of_evaluate(self, run: str) -> dict[str, list[str]]:
         """The run's own manifest stands for the corpora that it trained on."""
-        plan, values = self.plan, self.plan.section_value("runs", run)
+        plan, values = self.plan, self.plan.section_entry("runs", run)
         further = [d for d in plan.domains_read_by(run) if d not in values["domains"]]
         return {
-            "run": [plan.manifest("pretrain", run)],
+            "run": [plan.manifest_path("pretrain", run)],
             "tokenizer": [f"{plan.results}/tokenizers/{values['tokenizer']}.model"],
             "corpora": self._corpus_manifests(run, further),
-            "tasks": [plan.manifest("fetch", task) for task in plan.tasks_of([run])],
+            "tasks": [plan.manifest_path("fetch", task) for task in plan.tasks_of([run])],
         }
 
     def _inputs_of_probe(self, run: str) -> dict[str, list[str]]:
-        self.plan.section_value("probes", run)
-        return {"run": [self.plan.manifest("pretrain", run)]}
+        self.plan.section_entry("probes", run)
+        return {"run": [self.plan.manifest_path("pretrain", run)]}
 
     def _inputs_of_theory(self, _: str) -> dict[str, list[str]]:
         return {}
@@ -146,7 +150,9 @@ class RuleInputs:
         kinds = {"tables": ("table", self.plan.tables), "figures": ("figure", self.plan.figures)}
         return {
             key: [
-                self.plan.manifest(kind, name) for name in self.plan.paper_outputs if name in named
+                self.plan.manifest_path(kind, name)
+                for name in self.plan.paper_outputs
+                if name in named
             ]
             for key, (kind, named) in kinds.items()
         }
@@ -154,13 +160,13 @@ class RuleInputs:
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
             "database": _database_manifest(self.plan.report_database_files().database),
-            "tables": [self.plan.manifest("table", name) for name in self.plan.tables],
-            "figures": [self.plan.manifest("figure", name) for name in self.plan.figures],
+            "tables": [self.plan.manifest_path("table", name) for name in self.plan.tables],
+            "figures": [self.plan.manifest_path("figure", name) for name in self.plan.figures],
         }
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
         """Arguments that say where a downstream task's data set comes from."""
-        values = self.plan.section_value("tasks", wildcards.task)
+        values = self.plan.section_entry("tasks", wildcards.task)
         revision = ["--revision", values["revision"]] if "revision" in values else []
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
@@ -178,12 +184,12 @@ class RuleInputs:
     @cache_signature
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
-        tokenizer = self.plan.section_value("runs", wildcards.run)["tokenizer"]
+        tokenizer = self.plan.section_entry("runs", wildcards.run)["tokenizer"]
         return f"{self.plan.results}/corpora/{tokenizer}"
 
     def _corpus_manifests(self, run: str, domains: Iterable[str]) -> list[str]:
-        tokenizer = self.plan.section_value("runs", run)["tokenizer"]
-        return [self.plan.manifest("pack", f"{tokenizer}/{domain}") for domain in domains]
+        tokenizer = self.plan.section_entry("runs", run)["tokenizer"]
+        return [self.plan.manifest_path("pack", f"{tokenizer}/{domain}") for domain in domains]
 
 
 def _database_manifest(database: str) -> list[str]:

@@ -140,7 +140,7 @@ class RuleResources:
         Raises:
             InputError: its model does not fit the devices.
         """
-        if why := self._trainings.refusal(wildcards.run):
+        if why := self._trainings.explain_refusal(wildcards.run):
             raise InputError(why)
         return self._trainings.training_estimate(wildcards.run).devices
 
@@ -180,7 +180,7 @@ class RuleResources:
         Jobs that go on where they were stopped are cut into as many as they need.
         """
         limit, work = self._profile.time_limit_minutes(rule), self._estimates_of(rule)
-        if not limit or rule in GOES_ON or (rule in TRAINS and work.refusal(name)):
+        if not limit or rule in GOES_ON or (rule in TRAINS and work.explain_refusal(name)):
             return None
         threads = self._profile.threads_of(rule)
         hours = _seconds_on_threads(work.estimate(rule, name), threads) / 3600
@@ -200,7 +200,7 @@ class RuleResources:
             rule != "pretrain"
             or self._nodes > 1
             or not work.device.memory_bytes
-            or work.refusal(name)
+            or work.explain_refusal(name)
         ):
             return None
         count = work.training_estimate(name).devices

@@ -161,7 +161,7 @@ def estimate_training(
     state = HEADROOM * training_state_bytes(values, N)
     whole_embedding = 2 * FLOAT * shape.padded_vocabulary(vocabulary) * shape.width
 
-    def passing(of_rows: int, recomputes: bool) -> float:
+    def pass_bytes(of_rows: int, recomputes: bool) -> float:
         row = activation_bytes(shape, length, precision, recomputes)
         chunk = peak_logit_bytes(shape, vocabulary, of_rows * length)
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
@@ -174,14 +174,14 @@ def estimate_training(
         * N
         * accelerators.can_keep_whole_gradient(N, device.memory_bytes)
     )
-    room = device.memory_bytes - passing(1, own)
+    room = device.memory_bytes - pass_bytes(1, own)
     is_own = not shape.architecture
     needed = math.ceil(state / (room - kept)) if state > room > kept and is_own else 1
     devices = min(max(needed, processes), rows)
     own_rows = min(microbatch, math.ceil(rows / devices))
     for recomputes, sharded in itertools.product((own, own or is_own), (needed > 1, is_own)):
         sharded = sharded and devices > 1
-        each = passing(own_rows, recomputes) + (kept + state / devices if sharded else state)
+        each = pass_bytes(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory_bytes or each <= device.memory_bytes:
             break
     made = forward_passes_per_update(values) + (recomputes and not own)
@@ -239,7 +239,7 @@ def estimate_evaluation(
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
     N, times = (
         shape.parameter_count(vocabulary),
-        _checkpoints_read(values, evaluation["checkpoints"]),
+        _read_checkpoint_count(values, evaluation["checkpoints"]),
     )
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
@@ -257,7 +257,7 @@ def estimate_probe(
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    times = _checkpoints_read(values, probe["checkpoints"])
+    times = _read_checkpoint_count(values, probe["checkpoints"])
     seconds = times * _compute_seconds(flops, values, device)
     return JobEstimate(seconds, _host_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
 
@@ -269,7 +269,7 @@ def _host_bytes(N: int, inner: float, device: Accelerator) -> int:
     return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
 
-def _checkpoints_read(values: Settings, chosen: str) -> int:
+def _read_checkpoint_count(values: Settings, chosen: str) -> int:
     """How many checkpoints an evaluation or a probe reads: all, or the last."""
     return checkpoint_count(values) if chosen == "all" else 1
 

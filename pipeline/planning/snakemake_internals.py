@@ -53,7 +53,7 @@ class SnakemakeRequest:
         """Whether this process is one that an executor has started for a job."""
         return "--target-jobs" in sys.argv
 
-    def compares_settings(self) -> bool:
+    def has_settings_trigger(self) -> bool:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
         return "PARAMS" in {trigger.name for trigger in self._dag_settings.rerun_triggers}
 

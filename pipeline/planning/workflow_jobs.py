@@ -125,7 +125,7 @@ class WorkflowJobs:
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
-        output_root.claim_root(self.plan)
+        output_root.refuse_foreign_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
@@ -138,8 +138,8 @@ class WorkflowJobs:
             # Snakemake would go on with what was made of others.
             refuse(self._compared.missing_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
-            for work in self.plan.work:
-                outdated.WorkStamp(self.plan.manifest(*work)).ensure()
+            for work in self.plan.work_names:
+                outdated.WorkStamp(self.plan.manifest_path(*work)).make_if_missing()
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
@@ -147,11 +147,11 @@ class WorkflowJobs:
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def job_inputs(self, rule: str, name: str) -> dict[str, Any]:
+    def declared_inputs(self, rule: str, name: str) -> dict[str, Any]:
         """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
-        compares = self._request.compares_settings() and not is_of_job
+        compares = self._request.has_settings_trigger() and not is_of_job
         if is_of_job:
             self._shell.prefix(shell_prefix(spawn_function()))
         if compares:
@@ -160,7 +160,9 @@ class WorkflowJobs:
                 for line in self._compared.reason_lines(rule, name):
                     self._warn(line)
         else:
-            stamp = self._ancient(outdated.WorkStamp(self.plan.manifest(rule, name)).ensure())
+            stamp = self._ancient(
+                outdated.WorkStamp(self.plan.manifest_path(rule, name)).make_if_missing()
+            )
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
@@ -201,7 +203,9 @@ class WorkflowJobs:
         for line in (*unused, *plan_hints.short_search_hints(self.plan)):
             self._warn(line)
         for name in (name for rule, name in made if rule == "pretrain"):
-            if held := locks.describe_holder(Path(self.plan.manifest("pretrain", name)).parent):
+            if held := locks.describe_holder(
+                Path(self.plan.manifest_path("pretrain", name)).parent
+            ):
                 self._warn(
                     f"{held}; until then its new job waits (`wait` of the profile) or is refused"
                 )
@@ -244,13 +248,13 @@ class WorkflowJobs:
         )
 
     def _is_to_be_made(self, rule: str, name: str) -> bool:
-        there = Path(self.plan.manifest(rule, name)).is_file()
+        there = Path(self.plan.manifest_path(rule, name)).is_file()
         return not there or self._compared.is_outdated(rule, name)
 
     @functools.cached_property
     def _forced_work(self) -> set[WorkName]:
         """What the user forces: all, or what is named by rule or by file."""
-        named, work = self._request.forced_rules_and_files(), self.plan.work
+        named, work = self._request.forced_rules_and_files(), self.plan.work_names
         if named is None:
             return {*work}
         makers = {self.plan.find_maker(Path(one)) for one in named}

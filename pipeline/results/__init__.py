@@ -27,6 +27,7 @@
     report                database + tables + figures   -> pages, index.html first
     article               tables + figures of the paper -> one page in its order, for print
     registration_outcomes a registered benchmark        -> predictions beside what came of them
+    stale_work            a database                    -> what behind it is out of date
     query, why            questions put to the database
 
 Nothing here imports torch, and only `record_loader` and `lineage` read the folders of runs.

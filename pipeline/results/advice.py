@@ -6,8 +6,10 @@ decided, and nothing where a domain has too few validation documents: then equal
 baseline) stay. They stay, too, where what is shown is little.
 """
 
+import itertools
 import json
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,16 @@ ALIKE = 0.005
 """Shares that differ by less are as good as the baseline's."""
 LITTLE = 0.005
 """Nats, about half a percent of perplexity: a smaller gain is told, and is no reason to change."""
+DIFFERENCES = """
+    select d.*, nll_p as p, nll_p_holm as p_holm
+    from method_differences as d
+    join methods as m on d.method = m.method
+    join scenarios as s on d.scenario = s.scenario
+    join experiment as e on d.against = e.baseline
+    where d.nll_high is not null
+    order by s.position, d.scenario, d.model, d.nll_difference, m.position
+"""
+"""Those of the mean loss to the baseline, the lowest of a scenario and model first."""
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
 MOST_NAMED = 4
@@ -170,7 +182,8 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     asked = asked_methods(settings)
     doubts = number_marks.read_doubts(connection, "decisions")
     result = []
-    for (scenario, model), every in read_differences(connection).items():
+    differences = query_rows(connection, DIFFERENCES)
+    for (scenario, model), every in itertools.groupby(differences, itemgetter("scenario", "model")):
         rows = [row for row in every if not asked or row["method"] in asked]
         _add_verdicts(rows, named)
         better = [row for row in rows if row["verdict"] == "better"]
@@ -207,40 +220,20 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     return result
 
 
-def read_differences(connection: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], list[Row]]:
-    """Differences of the mean loss to the baseline by scenario and model, the lowest first."""
-    result = query_rows(
-        connection,
-        "select d.*, nll_p as p, nll_p_holm as p_holm from method_differences as d "
-        "join methods as m on d.method = m.method "
-        "join scenarios as s on d.scenario = s.scenario "
-        "join experiment as e on d.against = e.baseline "
-        "where d.nll_high is not null order by s.position, d.model, d.nll_difference, m.position",
-    )
-    places: dict[tuple[str, str], list[Row]] = {}
-    for row in result:
-        places.setdefault((row["scenario"], row["model"]), []).append(row)
-    return places
-
-
 def _add_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
     """Adds to each row its label and what it shows."""
     for row in rows:
         row["label"] = named[row["method"]]
-        few = row["effective"] < LEAST_DOCUMENTS
-        row["verdict"] = (
-            "equal"
-            if row["nll_difference"] == row["nll_stderr"] == 0
-            else "few documents"
-            if few
-            else "few seeds"
-            if row["p"] is None
-            else "not decided"
-            if row["p_holm"] >= LEVEL
-            else "better"
-            if row["nll_difference"] < 0
-            else "worse"
-        )
+        if row["nll_difference"] == row["nll_stderr"] == 0:
+            row["verdict"] = "equal"
+        elif row["effective"] < LEAST_DOCUMENTS:
+            row["verdict"] = "few documents"
+        elif row["p"] is None:
+            row["verdict"] = "few seeds"
+        elif row["p_holm"] >= LEVEL:
+            row["verdict"] = "not decided"
+        else:
+            row["verdict"] = "better" if row["nll_difference"] < 0 else "worse"
 
 
 def _settings_of_method(

@@ -36,7 +36,6 @@ from pipeline.planning.records import ListedManifest
 from pipeline.results import (
     article,
     database,
-    experiment,
     figures,
     lineage,
     report,
@@ -46,6 +45,7 @@ from pipeline.results import (
     tables,
 )
 from pipeline.results.database_reader import connect_experiment, query_rows
+from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
@@ -234,9 +234,9 @@ def _refuse_foreign_records(archive: Path) -> None:
                 )
 
 
-def _read_experiment_settings(place: Path) -> experiment.Experiment:
+def _read_experiment_settings(place: Path) -> Experiment:
     """The settings of a database, with those of its runs, all checked."""
-    result = experiment.read_experiment(place)
+    result = read_experiment(place)
     for run, record in result.runs.items():
         where, own = f"{place}: runs.{run}.settings", record.settings
         manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
@@ -263,11 +263,11 @@ def _explain_unreadable_record(place: Path) -> Iterator[None]:
 def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
-    named = _read_experiment_settings(settings)
+    experiment = _read_experiment_settings(settings)
     loader = functools.partial(_append_records, archive)
-    taken = result_manifests.snapshot_inputs("database", [archive / atomic_files.MANIFEST])
-    made_from = _archived_lineage(archive, named)
-    database.write_database(named, settings, place, made_from, loader, taken)
+    snapshot = result_manifests.snapshot_inputs("database", [archive / atomic_files.MANIFEST])
+    recorded = _archived_lineage(archive, experiment)
+    database.write_database(experiment, settings, place, recorded, loader, snapshot)
     for kind, output in outputs:
         write, suffix = KINDS[kind]
         own = archive / "settings" / f"{kind}s" / f"{output}.json"
@@ -297,7 +297,7 @@ def _append_records(
         connection.execute("drop table wanted")
 
 
-def _archived_lineage(archive: Path, named: experiment.Experiment) -> lineage.Lineage:
+def _archived_lineage(archive: Path, experiment: Experiment) -> lineage.Lineage:
     """What an experiment's records were made from, of all that the archive has, checked."""
     place = archive / "records" / "lineage.parquet"
     with duckdb.connect() as connection, _explain_unreadable_record(place):
@@ -311,8 +311,10 @@ def _archived_lineage(archive: Path, named: experiment.Experiment) -> lineage.Li
             glob.escape(str(place)),
         )
     rows = {row["name"]: row for row in every}
-    stages = {name: stage for name, stage, _ in records.database_manifests(named.plain_values())}
-    runs = tuple(f"checkpoint/{run}/" for run in named.runs)
+    stages = {
+        name: stage for name, stage, _ in records.database_manifests(experiment.plain_values())
+    }
+    runs = tuple(f"checkpoint/{run}/" for run in experiment.runs)
     kept = {name for name in rows if name in stages or name.startswith(runs)}
     read = {one for name in kept for one in rows[name]["inputs"] or ()}
     if lacking := sorted((stages.keys() | read) - rows.keys()):
@@ -400,7 +402,7 @@ def write_crate(results: Path, *, out: Path) -> str:
     except ModuleNotFoundError:
         raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
-        made, name = library.ROCrate(), experiment.read_experiment(settings).experiment
+        made, name = library.ROCrate(), read_experiment(settings).experiment
         made.name, made.license = f"Results of the experiment {name}", LICENCE
         made.description = (
             f"Language models pretrained under data-mixing methods: experiment {name}"

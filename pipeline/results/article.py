@@ -38,7 +38,7 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
         tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
         for name in shown
     ]
-    taken = result_manifests.snapshot_inputs("article", map(made_from.manifest_beside, read))
+    snapshot = result_manifests.snapshot_inputs("article", map(made_from.manifest_beside, read))
     with atomic_files.atomic_write(out, "article", [tables, figures]) as partial:
         text = (
             report_parts.load_templates()
@@ -54,7 +54,8 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
             )
         )
         partial.write_text(text, encoding="utf-8")
-    result_manifests.write_result_manifest(out, taken, {"shown": shown}, [out])
+    made = made_from.manifest_beside(out)
+    snapshot.write_manifest(made, settings={"shown": shown}, files=[out], facts={})
 
 
 def _article_table(path: Path) -> dict[str, Any]:

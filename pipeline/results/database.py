@@ -42,30 +42,30 @@ def build_database(settings: Path, out: Path) -> None:
     """Builds the database of an experiment's settings from the folders of its runs."""
     experiment = read_experiment(settings)
     places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
-    taken = result_manifests.snapshot_inputs("database", places)
-    result = lineage.read_lineage(experiment)
-    loader = functools.partial(load_records, result.manifests)
-    write_database(experiment, settings, out, result, loader, taken)
+    snapshot = result_manifests.snapshot_inputs("database", places)
+    recorded = lineage.read_lineage(experiment)
+    loader = functools.partial(load_records, recorded.manifests)
+    write_database(experiment, settings, out, recorded, loader, snapshot)
 
 
 def write_database(
     experiment: Experiment,
     settings: Path,
     out: Path,
-    result: lineage.Lineage,
+    recorded: lineage.Lineage,
     loader: Loader,
-    taken: made_from.InputSnapshot,
+    snapshot: made_from.InputSnapshot,
 ) -> None:
     """Writes the database whole beside the old one and renames it into place.
 
-    `settings` is the file of the experiment, `result` what the records were made from, and `taken`
-    the code and the records' manifests as they were before these were read.
+    `settings` is the file of the experiment, `recorded` what the records were made from, and
+    `snapshot` the code and the records' manifests as they were before these were read.
     """
     output_root.refuse_unopenable_path(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
             with duckdb.connect(str(partial)) as connection:
-                _fill_tables(connection, experiment, result, loader)
+                _fill_tables(connection, experiment, recorded, loader)
             # Of the database that is replaced: to this one its changes do not belong.
             write_ahead_log(out).unlink(missing_ok=True)
     # A commit that the disk does not take is an error of the transaction.
@@ -76,23 +76,25 @@ def write_database(
             f"{out} cannot be written ({first}): {errors.remedy_for_write_error(error)}"
         ) from error
     settings_of_it = records.database_settings(experiment.plain_values())
-    result_manifests.write_result_manifest(out, taken, settings_of_it, [out])
+    snapshot.write_manifest(
+        made_from.manifest_beside(out), settings=settings_of_it, files=[out], facts={}
+    )
 
 
 def _fill_tables(
     connection: duckdb.DuckDBPyConnection,
     experiment: Experiment,
-    result: lineage.Lineage,
+    recorded: lineage.Lineage,
     loader: Loader,
 ) -> None:
     """Fills the base tables of an empty database, and adds the views."""
     sql_views.create_schema(connection)
     connection.execute("begin")
     _insert_names(connection, experiment)
-    _insert_corpora(connection, result)
+    _insert_corpora(connection, recorded)
     fill_paper_tables(connection, experiment.config)
-    _insert_runs(connection, experiment, result)
-    _insert_lineage(connection, result)
+    _insert_runs(connection, experiment, recorded)
+    _insert_lineage(connection, recorded)
     loader(
         connection,
         [one for one in records.database_manifests(experiment.plain_values()) if one[1] in RECORDS],

@@ -31,6 +31,7 @@ READING: dict[str, Any] = {"enable_external_access": "false", "lock_configuratio
 RUN_COLUMNS = {"scenarios": "scenario", "models": "model", "methods": "method", "seeds": "seed"}
 """What a selection of runs names, and the column that holds it."""
 
+EXPERIMENT = "select name, config, (select count(run) from runs) as runs from experiment"
 DATABASE = "pike.duckdb"
 """The database of all runs of a results folder; those of some runs are `databases/NAME.duckdb`."""
 FOLDERS = (Path("results"), Path("restored"))
@@ -89,18 +90,12 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
     Two experiments may have one name: the folder that the configuration names, and the number of
     runs, tell them apart.
     """
-    (known,) = query_rows(
-        connection,
-        "select count(*) = 3 as whole from duckdb_columns() where (table_name, column_name) in "
-        "(('experiment', 'name'), ('experiment', 'config'), ('runs', 'run'))",
-    )
     facts = ""
-    # SQL may be asked of somebody else's database, too.
-    if known["whole"]:
-        (one,) = query_rows(
-            connection,
-            "select name, config, (select count(*) from runs) as runs from experiment",
-        )
+    try:
+        every = query_rows(connection, EXPERIMENT)
+    except duckdb.Error:  # SQL may be asked of somebody else's database, too.
+        every = []
+    for one in every:
         config = json.loads(one["config"])
         folder = f" of {config['results']}" if config.get("results") else ""
         runs = "runs"

@@ -12,7 +12,7 @@ from pike_mixing.settings import unknown_name_message
 from pipeline.results import curves, drawing, labels, number_marks, result_manifests, sql_views
 from pipeline.results.curves import Panel, Series
 from pipeline.results.database_reader import Row, connect_experiment, select_rows
-from pipeline.runtime import atomic_files, output_formats, ownership
+from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.settings_messages import validate
 
@@ -43,7 +43,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     places = ownership.output_paths_by_suffix(
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
-    taken = result_manifests.snapshot_inputs(
+    snapshot = result_manifests.snapshot_inputs(
         "figure", [result_manifests.manifest_or_file(database, "database")]
     )
     with connect_experiment(database) as connection:
@@ -85,7 +85,8 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     with atomic_files.atomic_write(places[".json"], "figure") as partial:
         text = json.dumps({**facts, **data}, allow_nan=False)
         partial.write_text(f"{text}\n", encoding="utf-8")
-    result_manifests.write_result_manifest(out, taken, values, places.values())
+    made = made_from.manifest_beside(out)
+    snapshot.write_manifest(made, settings=values, files=[*places.values()], facts={})
 
 
 def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequence[Row]) -> str:

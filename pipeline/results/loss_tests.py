@@ -152,7 +152,11 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
         pairs += (_method_pair(*place, a, b, losses) for a, b in sorted(compared) if a != b)
     pairs = [pair for pair in pairs if pair.domains]
     judged = connection.execute(JUDGED).fetchall()
-    tests = [*itertools.chain(*map(_tests_of_pair, pairs)), *_tests_over_scenarios(pairs, judged)]
+    tests = []
+    for pair in pairs:
+        tests += [_loss_test(pair, one.domain, [one]) for one in pair.domains]
+        tests += [_loss_test(pair, None, pair.domains)] if pair.whole else []
+    tests += _tests_over_scenarios(pairs, judged)
     families: dict[Any, list[LossTest]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
@@ -167,15 +171,8 @@ def asked_methods(config: Mapping[str, Any]) -> set[str]:
     return {method for entry in config.get("runs", []) for method in entry["methods"]}
 
 
-def _tests_of_pair(pair: MethodPair) -> Iterator[LossTest]:
-    """A test for each domain, and one for their mean where all are compared."""
-    for domain in pair.domains:
-        yield _loss_test(pair, domain.domain, [domain])
-    if pair.whole:
-        yield _loss_test(pair, None, pair.domains)
-
-
 def _loss_test(pair: MethodPair, domain: str | None, domains: list[DomainDifference]) -> LossTest:
+    """The test of one domain, or without one of the mean over all."""
     # A domain alone counts whole, also one that the target leaves out.
     weights = [d.target for d in domains] if domain is None else [1.0]
     return LossTest(

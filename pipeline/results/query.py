@@ -25,6 +25,7 @@ from pipeline.results.database_reader import (
     query_rows,
     whole_database_hint,
 )
+from pipeline.results.record_loader import insert_rows
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -230,18 +231,18 @@ def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: 
     if not asked:
         return
     # Most questions need no plan, whose modules take longer to import than DuckDB to answer.
-    from pipeline.planning import outdated
+    from pipeline.results.stale_work import read_stale_work
 
-    compared = outdated.compare_results(*database.absolute().parents[:2])
-    if compared is None:
+    stale = read_stale_work(database)
+    if stale is None:
         raise InputError(
             f"{database}: `stale` compares results with their configuration, which is not at hand "
             "here: ask in the folder where the workflow was started"
         )
-    columns = ", ".join(f"{name} text" for name in outdated.WorkDifference._fields)
-    connection.execute(f"create temp table stale ({columns})")
-    if result := sorted(list(one) for one in compared.own_differences()):
-        connection.executemany("insert into stale values (?, ?, ?, ?)", result)
+    connection.execute(
+        "create temp table stale (artifact text, reason text, recorded text, expected text)"
+    )
+    insert_rows(connection, "stale", sorted(map(list, stale)))
 
 
 def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:

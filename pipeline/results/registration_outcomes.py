@@ -14,7 +14,6 @@ from pike_mixing.errors import InputError
 from pipeline.planning import (
     dependencies,
     normal_form,
-    outdated,
     planner,
     registration,
     shorthand,
@@ -25,6 +24,7 @@ from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.database_reader import Row, open_current_version, query_rows
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -92,25 +92,24 @@ def _run_deviations(
     made = {
         row["run"]: stage_settings.fill_run_defaults(json.loads(row["settings"])) for row in runs
     }
-    yield from _counted_names_line("missing runs", [run for run in plan.runs if run not in made])
-    yield from _counted_names_line(
-        "runs that were not registered", [run for run in made if run not in plan.runs]
-    )
     differing = []
     for run in [name for name in plan.runs if name in made]:
         own, wanted = made[run], plan.runs[run]
         keys = sorted(k for k in own.keys() | wanted.keys() if own.get(k) != wanted.get(k))
         differing += [f"{run}: {' '.join(keys)}"] if keys else []
-    yield from _counted_names_line("runs with other settings", differing)
+    deviations = {
+        "missing runs": [run for run in plan.runs if run not in made],
+        "runs that were not registered": [run for run in made if run not in plan.runs],
+        "runs with other settings": differing,
+    }
     (row,) = query_rows(connection, "select config from experiment")
     config = normal_form.normalise_config(json.loads(row["config"]), "the database")
     for section in SECTIONS:
-        names = [
-            n
-            for n, values in plan.config[section].items()
-            if config.get(section, {}).get(n) != values
-        ]
-        yield from _counted_names_line(f"{section} with other settings", names)
+        own, wanted = config.get(section, {}), plan.config[section]
+        names = [name for name in wanted if own.get(name) != wanted[name]]
+        deviations[f"{section} with other settings"] = names
+    for what, names in deviations.items():
+        yield from _counted_names_line(what, names)
     origin = Path(plan.origin)
     registering = _git_output(origin.parent, "log", "-1", "--format=%H", "--", origin.name)
     for commit in sorted({str(row["code_commit"]) for row in runs}):
@@ -119,8 +118,7 @@ def _run_deviations(
 
 def _stale_run_lines(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
-    compared = outdated.compare_results(*database.absolute().parents[:2])
-    stale = dict.fromkeys(one.artifact for one in (compared.own_differences() if compared else ()))
+    stale = dict.fromkeys(one.artifact for one in read_stale_work(database) or ())
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _counted_names_line("runs older than today's code or settings", runs)
 

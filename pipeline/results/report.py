@@ -12,13 +12,12 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.planning import outdated, records
+from pipeline.planning import records
 from pipeline.planning.configuration import Predictions
 from pipeline.planning.records import PAGES
 from pipeline.results import (
     advice,
     board_tests,
-    experiment,
     headline,
     labels,
     number_marks,
@@ -33,7 +32,9 @@ from pipeline.results.database_reader import (
     open_current_version,
     query_rows,
 )
+from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.report_facts import REPORT
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.settings_messages import validate
 
@@ -62,9 +63,11 @@ def write_report(
             page: opened.enter_context(atomic_files.atomic_write(place, "report", inputs))
             for page, place in places.items()
         }
-        named = experiment.read_experiment(settings)
-        read = [tables / f"{name}.md" for name in _output_names(named.tables, tables, ".md")]
-        read += [figures / f"{name}.svg" for name in _output_names(named.figures, figures, ".svg")]
+        experiment = read_experiment(settings)
+        read = [tables / f"{name}.md" for name in _output_names(experiment.tables, tables, ".md")]
+        read += [
+            figures / f"{name}.svg" for name in _output_names(experiment.figures, figures, ".svg")
+        ]
         folders = {"tables": tables, "figures": figures}
         files = {
             k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
@@ -73,27 +76,27 @@ def write_report(
             result_manifests.manifest_or_file(database, "database"),
             *map(made_from.manifest_beside, read),
         ]
-        taken = result_manifests.snapshot_inputs("report", stood_on)
-        texts = _page_texts(named, database, read, files)
+        snapshot = result_manifests.snapshot_inputs("report", stood_on)
+        texts = _page_texts(experiment, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    under = {"config": records.fill_rule_and_finder_defaults(named.config), "rules": named.rules}
-    result_manifests.write_result_manifest(index_page, taken, under, places.values())
+    config = records.fill_rule_and_finder_defaults(experiment.config)
+    made = made_from.manifest_beside(index_page)
+    settings_of_it = {"config": config, "rules": experiment.rules}
+    snapshot.write_manifest(made, settings=settings_of_it, files=[*places.values()], facts={})
 
 
 def _page_texts(
-    named: experiment.Experiment, database: Path, read: list[Path], files: dict[str, str]
+    experiment: Experiment, database: Path, read: list[Path], files: dict[str, str]
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
-        content = _page_content(connection, named, read) | {"files": files}
+        content = _page_content(connection, experiment, read) | {"files": files}
     # Commands ask the database of all runs, beside one of some.
     asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
     content["database"] = shlex.quote(str(asked))
-    content["stale"] = None
-    if compared := outdated.compare_results(*database.absolute().parents[:2]):
-        # The report itself is being made.
-        every = (one for one in compared.own_differences() if one.artifact != "report")
-        content["stale"] = [one._asdict() for one in every]
+    stale = read_stale_work(database)
+    # The report itself is being made.
+    content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
@@ -104,7 +107,7 @@ def _page_texts(
 
 
 def _page_content(
-    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment, read: list[Path]
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment, read: list[Path]
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.split_own_and_paper(
@@ -118,17 +121,17 @@ def _page_content(
         advice.read_decisions(connection),
     )
     scenarios = [
-        _scenario_content(connection, named, scenario, doubts, tabled)
-        for scenario in named.scenarios()
+        _scenario_content(connection, experiment, scenario, doubts, tabled)
+        for scenario in experiment.scenarios()
     ]
     for place in places:
         place["snippets"] = advice.copyable_snippets(place)
     predictions = []
-    if values := named.section("predictions"):
+    if values := experiment.section("predictions"):
         expected = validate(Predictions, values, "predictions")
         differences = query_rows(connection, "from scenario_differences")
         predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
-    return _experiment_facts(connection, named) | {
+    return _experiment_facts(connection, experiment) | {
         "places": places,
         "picture": headline.picture_blocks(places, doubts),
         "scenarios": scenarios,
@@ -145,7 +148,7 @@ def _page_content(
 
 
 def _experiment_facts(
-    connection: duckdb.DuckDBPyConnection, named: experiment.Experiment
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment
 ) -> dict[str, Any]:
     """What the database says of the experiment as a whole."""
     (overview,) = query_rows(
@@ -156,12 +159,12 @@ def _experiment_facts(
         "list_sort(list(distinct device)) as devices from runs",
     )
     return {
-        "name": named.experiment,
-        "baseline": named.baseline,
+        "name": experiment.experiment,
+        "baseline": experiment.baseline,
         "labels": labels.method_labels(connection),
         "overview": overview,
-        "methods": report_facts.method_rows(connection, named.rules),
-        "config": yaml.safe_dump(named.config, sort_keys=False, allow_unicode=True, width=96),
+        "methods": report_facts.method_rows(connection, experiment.rules),
+        "config": yaml.safe_dump(experiment.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": report_facts.deviation_rows(),
         "claims": report_facts.claim_rows(connection),
         "origins": report_facts.origin_rows(connection),
@@ -179,7 +182,7 @@ def _output_names(given: Mapping[str, object], folder: Path, suffix: str) -> lis
 
 def _scenario_content(
     connection: duckdb.DuckDBPyConnection,
-    named: experiment.Experiment,
+    experiment: Experiment,
     scenario: str,
     doubts: number_marks.Doubts,
     tabled: list[dict[str, Any]],
@@ -201,7 +204,7 @@ def _scenario_content(
         )
         one = {"model": model, "size": size, "blocks": blocks, "signs": signs, "notes": notes}
         tested.append(one)
-    about = named.section("scenarios").get(scenario, {})
+    about = experiment.section("scenarios").get(scenario, {})
     return {
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",

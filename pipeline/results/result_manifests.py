@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from pike_mixing.errors import InputError
 from pipeline.planning import output_root, stages
@@ -16,15 +15,6 @@ def snapshot_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSna
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
-
-
-def write_result_manifest(
-    out: Path, taken: made_from.InputSnapshot, settings: Any, files: Iterable[Path]
-) -> None:
-    """Writes the manifest, named after `out`, of the files that a stage made under settings."""
-    taken.write_manifest(
-        made_from.manifest_beside(out), settings=settings, files=[*files], facts={}
-    )
 
 
 def manifest_or_file(out: Path, stage: str) -> Path:

@@ -43,7 +43,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import number_marks, result_manifests, sql_views
 from pipeline.results.database_reader import Row, connect_experiment, select_rows
 from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
-from pipeline.runtime import atomic_files, output_formats, ownership
+from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.settings_messages import validate
 
@@ -105,7 +105,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
     places = ownership.output_paths_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
-    taken = result_manifests.snapshot_inputs(
+    snapshot = result_manifests.snapshot_inputs(
         "table", [result_manifests.manifest_or_file(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
@@ -116,7 +116,8 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
             partial.write_text(text, encoding="utf-8")
-    result_manifests.write_result_manifest(out, taken, values, places.values())
+    made = made_from.manifest_beside(out)
+    snapshot.write_manifest(made, settings=values, files=[*places.values()], facts={})
 
 
 def read_sections(table: TableSettings, database: Path, place: str) -> list[TableSection]:
@@ -152,7 +153,9 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
 
 def make_section(rows: list[Row]) -> TableSection:
     """One section's grid. Rows and columns are sorted by position, then by label."""
-    rows = [{**row, "title": column_header(row)} for row in rows]
+    for row in rows:
+        unit = f" ({row['unit']})" if row["unit"] else ""
+        row["title"] = f"{row['column_label']}{unit}"
     for title in {row["title"] for row in rows}:
         _mark_best_values([row for row in rows if row["title"] == title])
     names = ["row_position", "row_label", "kind", "column_position", "column_label", "title"]
@@ -190,11 +193,6 @@ def _mark_best_values(column: list[Row]) -> None:
         if round(row["value"], row["decimals"]) == best:
             mark = "bold" if row.get("significant") else "best" if "beats" in row else "underlined"
             row[mark] = True
-
-
-def column_header(row: Row) -> str:
-    """A column's header with its unit."""
-    return f"{row['column_label']} ({row['unit']})" if row["unit"] else str(row["column_label"])
 
 
 def _all_marks(blocks: list[TableSection]) -> set[str]:

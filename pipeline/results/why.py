@@ -7,13 +7,11 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.planning import outdated
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (
     Row,
@@ -25,6 +23,7 @@ from pipeline.results.database_reader import (
     query_rows,
     whole_database_hint,
 )
+from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -67,7 +66,10 @@ def explain_artifact(
     named, numbers = {}, list[str]()
     with open_current_version(database) as connection:
         log_database_used(connection, database)
-        lineage = {row["artifact"]: row for row in query_rows(connection, LINEAGE)}
+        lineage = {
+            made["artifact"]: made | {"facts": json.loads(made["facts"] or "{}")}
+            for made in query_rows(connection, LINEAGE)
+        }
         _refuse_claim(connection, artifact)
         if artifact not in lineage:
             # A file of `tables/` or `figures/`, or its name.
@@ -87,9 +89,8 @@ def explain_artifact(
         if not all(name.startswith("paper") for name in read):
             whole = whole_database_hint(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
-    compared = outdated.compare_results(*database.absolute().parents[:2])
     stale: dict[str, list[str]] = {}
-    for one in compared.own_differences() if compared else ():
+    for one in read_stale_work(database) or ():
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named)
     if format == "json":
@@ -208,13 +209,8 @@ class _LineageTree:
         while waiting:
             one = waiting.pop()
             if one not in found:
-                row = self._lineage[one]
-                known = {
-                    "facts": self._artifact_facts(one),
-                    "out_of_date": self._stale.get(one, []),
-                }
-                found[one] = {**row, **known}
-                waiting += reversed(row["inputs"])
+                found[one] = self._lineage[one] | {"out_of_date": self._stale.get(one, [])}
+                waiting += reversed(found[one]["inputs"])
         return list(found.values())
 
     def lines(self, name: str, indent: str = "") -> Iterator[str]:
@@ -249,18 +245,19 @@ class _LineageTree:
 
     def _artifact_lines(self, name: str, indent: str) -> Iterator[str]:
         """The artifact without what it was made from."""
-        row, facts, detail = self._lineage[name], self._artifact_facts(name), indent + "    "
+        row, detail = self._lineage[name], indent + "    "
         of_row = f", row {self._rows[name]}" if name in self._rows else ""
-        yield f"{indent}{name}{of_row}  {_maker_text(row)}"
+        code = f", code {row['code_fingerprint']}" if row["code_fingerprint"] else ""
+        if code and (commit := row["code_commit"]):
+            code += f" at {commit[:12]}{'+' if commit.endswith('+') else ''}"
+        yield f"{indent}{name}{of_row}  [{row['produced_by']}{code}]"
         yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-        if shown := [f"{key} {_shorten_checksum(facts[key])}" for key in FACTS if facts.get(key)]:
-            yield f"{detail}{', '.join(shown)}"
+        facts = row["facts"]
+        if shown := [f"{key} {facts[key]}" for key in FACTS if facts.get(key)]:
+            # Checksums by their first digits.
+            yield detail + re.sub(r"\b([0-9a-f]{16})[0-9a-f]{48}\b", r"\1", ", ".join(shown))
         for reason in self._stale.get(name, []):
             yield detail + output_formats.colour_text(f"OUT OF DATE: {reason} changed", "red")
-
-    def _artifact_facts(self, name: str) -> Any:
-        facts = self._lineage[name]["facts"]
-        return json.loads(facts) if facts else {}
 
     @functools.cache  # noqa: B019 - one tree lives as long as its process
     def _text_sources(self, name: str) -> frozenset[str]:
@@ -272,18 +269,3 @@ class _LineageTree:
     def _is_stale(self, name: str) -> bool:
         """Whether the artifact, or anything that it was made from, is out of date."""
         return name in self._stale or any(map(self._is_stale, self._lineage[name]["inputs"]))
-
-
-def _maker_text(row: Row) -> str:
-    """By which stage and code, for what a stage made."""
-    if not row["code_fingerprint"]:
-        return f"[{row['produced_by']}]"
-    commit = row["code_commit"]
-    at = f" at {commit[:12]}{'+' if commit.endswith('+') else ''}" if commit else ""
-    return f"[{row['produced_by']}, code {row['code_fingerprint']}{at}]"
-
-
-def _shorten_checksum(value: Any) -> str:
-    """Checksums by their first 16 digits, all else whole."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text[:16] if re.fullmatch("[0-9a-f]{64}", text) else text

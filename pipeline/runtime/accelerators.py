@@ -88,22 +88,14 @@ def bfloat16_cpu_flags(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
 
 
 def accelerator_of_name(name: str, place: str = "accelerator") -> Accelerator:
-    """The device of a name, which was set at `place`.
-
-    Raises:
-        InputError: there is none, with the nearest name.
-    """
+    """The device of a name, which was set at `place`; an unknown one is refused."""
     if name not in ACCELERATORS:
         raise InputError(unknown_name_message(name, ACCELERATORS, place))
     return ACCELERATORS[name]
 
 
 def refuse_too_many_devices(device: Accelerator, number: int, place: str) -> None:
-    """Refuses more devices for one run than a host has; `place` asked for them, for the message.
-
-    Raises:
-        InputError: a host has fewer, and no run spreads over several.
-    """
+    """Refuses more devices for one run than a host has; `place` asked for them, for the message."""
     if device.most_together and number > device.most_together:
         raise InputError(
             f"{place}: a run takes the chips of one host, and a host has at most "

@@ -170,11 +170,7 @@ def write_json(
 
 
 def read_json(path: Path) -> Any:
-    """Reads JSON.
-
-    Raises:
-        InputError: the file is missing, is no file or is not JSON.
-    """
+    """Reads JSON; a file that is missing, is no file or is not JSON is refused."""
     if other := kind_of_non_file(path):
         raise InputError(f"{path} is {other}, and a file of JSON is read there: move it away")
     try:
@@ -191,11 +187,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_json_mapping(path: Path) -> dict[str, Any]:
-    """Reads JSON that is a mapping, such as a settings file.
-
-    Raises:
-        InputError: as `read_json`, or it is something else.
-    """
+    """Reads JSON that is a mapping, such as a settings file; all else is refused."""
     result = read_json(path)
     if not isinstance(result, dict):
         raise InputError(f"{path} holds no mapping of settings: check the path")

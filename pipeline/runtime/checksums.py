@@ -84,9 +84,6 @@ def refuse_damaged(
 
     Their sizes are compared and, with `content`, their SHA-256, which is remembered in the JSON
     file `cache_file` (`DigestCache`) if it is given.
-
-    Raises:
-        InputError: all of them, each with what to do.
     """
     known = None if cache_file is None else DigestCache(cache_file)
     sha256 = atomic_files.sha256 if known is None else known.sha256
@@ -128,15 +125,17 @@ class DigestCache:
         return result
 
     @functools.cache  # noqa: B019 - there are few of these in a process.
-    def sha256_if_present(self, path: str) -> str | None:
-        """Hex SHA-256 of a file, None where there is none: looked up once."""
-        return self.sha256(Path(path)) if Path(path).is_file() else None
+    def digest_if_present(self, path: str, reader: str | None = None) -> str | None:
+        """Hex SHA-256 of a file, or the digest of what the stage `reader` uses of a manifest.
 
-    @functools.cache  # noqa: B019 - as above.
-    def content_digest_if_present(self, path: str, reader: str) -> str | None:
-        """The same of what a stage uses of a manifest (`manifests.content_digest`)."""
+        None where there is no file, or the stage reads it whole: looked up once.
+        """
+        if not Path(path).is_file():
+            return None
+        if reader is None:
+            return self.sha256(Path(path))
         digest = functools.partial(manifests.content_digest, reader=reader)
-        return self.remember(Path(path), digest, f" {reader}") if Path(path).is_file() else None
+        return self.remember(Path(path), digest, f" {reader}")
 
     def save(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""
@@ -153,11 +152,7 @@ class WatchedFiles:
         self._stamps = {file: _stamp_if_present(file) for file in listed}
 
     def refuse_changed(self) -> None:
-        """Hashes again what was written to or replaced; without that, a look at each inode.
-
-        Raises:
-            InputError: a file is gone, or holds something else than its manifest says.
-        """
+        """Hashes again what was written to or replaced; without that, a look at each inode."""
         for file, before in self._stamps.items():
             now = _stamp_if_present(file)
             if now != before and (result := content_problem(file)):

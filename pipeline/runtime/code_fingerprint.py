@@ -193,11 +193,7 @@ def class_reference(name: str, module: str) -> str:
 
 
 def syntax_tree(module: str) -> ast.Module:
-    """Syntax tree of a module's source.
-
-    Raises:
-        InputError: it is no Python.
-    """
+    """Syntax tree of a module's source; what is no Python is refused."""
     return _parse_source(module_path(module))
 
 

@@ -92,11 +92,7 @@ def _is_first_to_fail(store: Any) -> bool:
 
 
 def join_processes(device: torch.device) -> None:
-    """Waits for the other processes, and has them work together from here on.
-
-    Raises:
-        InputError: several processes cannot work on such a device.
-    """
+    """Waits for the other processes, and has them work together from here on."""
     if launched_world_size() == 1:
         return
     if device.type not in BACKENDS:

@@ -73,9 +73,6 @@ def import_attribute(reference: str, asked_in: str, asked_for: object) -> Any:
     """The attribute of a module, by `module:attribute`; the module is imported.
 
     `asked_in` and `asked_for` are, for messages, the setting or command that asks, and its value.
-
-    Raises:
-        InputError: a package that it needs is not installed.
     """
     module, _, attribute = reference.partition(":")
     try:

@@ -75,11 +75,7 @@ def _has_magic(head: bytes, magic: bytes) -> bool:
 
 
 def refuse_wrong_file_kind(path: Path, place: str | None = None) -> None:
-    """Refuses a file whose first bytes are not of what its name says; messages call it `place`.
-
-    Raises:
-        InputError: it is a pointer of Git LFS or git-annex, a page of HTML, or of another format.
-    """
+    """Refuses a file whose first bytes are not of what its name says; messages call it `place`."""
     with path.open("rb") as file:
         refuse_wrong_first_bytes(file.read(HEAD), path, place)
 

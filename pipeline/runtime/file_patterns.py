@@ -113,21 +113,11 @@ def _folders_below(top: str, above: _Identities) -> Iterator[tuple[str, _Identit
     left = [(top, above)]
     while left:
         folder, above = left.pop()
-        try:
+        if Path(folder).is_dir():
             facts = Path(folder).stat()
-            with os.scandir(Path(folder)) as entries:
-                below = [e.name for e in entries if _is_folder(e) and not e.name.startswith(".")]
-        except OSError:
-            continue  # Not a folder, or one that this user may not read.
-        identity = (facts.st_dev, facts.st_ino)
-        if identity not in above:
-            within = above | {identity}
-            yield folder, within
-            left += [(f"{folder}{name}/", within) for name in below]
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False  # A link to itself.
+            identity = (facts.st_dev, facts.st_ino)
+            if identity not in above:
+                within = above | {identity}
+                yield folder, within
+                below = glob.glob(f"{glob.escape(folder)}*/")  # noqa: PTH207
+                left += [(name, within) for name in below]

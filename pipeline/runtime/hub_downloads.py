@@ -45,9 +45,6 @@ def download_hub_file(
     """A file of a repository's commit, in the Hub's own cache; from there when it is there already.
 
     `remedy` is what a user can do without the Hub.
-
-    Raises:
-        InputError: it cannot be had, or the cache's disk is full or not writable.
     """
     ask = functools.partial(
         huggingface_hub.hf_hub_download, repository, file, repo_type=kind, revision=revision
@@ -71,11 +68,7 @@ def unreachable_error(what: str, error: Exception, remedy: str) -> InputError:
 
 
 def call_with_retries(call: Callable[[], T], what: str) -> T:
-    """Calls until it succeeds, or raises the last failure.
-
-    Raises:
-        HTTPError, OSError: a failure that will not pass, or one that has not passed in time.
-    """
+    """Calls until it succeeds, or raises the last failure."""
     wait = FIRST_WAIT
     for left in reversed(range(TRIES)):
         try:

@@ -29,11 +29,7 @@ def is_worker_process() -> bool:
 
 
 def refuse_several_nodes(nodes: int, device: str) -> None:
-    """Refuses more nodes than one where the kind of device is XLA's: a run takes one host's chips.
-
-    Raises:
-        InputError: several were asked for.
-    """
+    """Refuses several nodes for XLA's kind of device: a run takes the chips of one host."""
     if nodes > 1 and device == "xla":
         raise InputError(
             f"device xla trains on one node, and nodes: {nodes} was asked for (--nodes, or `nodes` "

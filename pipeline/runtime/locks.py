@@ -116,11 +116,7 @@ class Lease:
     """What the lease's file says while this process holds it."""
 
     def refuse_if_lost(self) -> None:
-        """Looks whether this process still holds the lease.
-
-        Raises:
-            InputError: its file is gone, cannot be read, or says something else.
-        """
+        """Refuses to go on where this process no longer holds the lease."""
         try:
             what = (self.folder / NAME).read_text(encoding="utf-8", errors="replace")
         except OSError as error:

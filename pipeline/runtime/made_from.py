@@ -109,24 +109,23 @@ class InputSnapshot:
         kept = _manifest_copy_path(path)
         if path.exists() or not kept.is_file():
             return False
+        differences = differences_from_today(
+            path,
+            self.stage,
+            checksums.DigestCache(checksums.MEMORY),
+            settings=settings,
+            code=self.code["code"]["fingerprint"],
+            versions=self.code["versions"],
+            inputs=[*map(str, self.inputs)],
+            given=[*map(str, self.given)],
+            copy=kept,
+        )
+        if differences:
+            kept.unlink()
+            return False
         result = manifests.read_manifest(kept, self.stage)
         kept.unlink()
-        here, before = path.parent, _compared_parts(result)
-        now = {
-            "settings": settings,
-            "inputs": _relative_paths(self.inputs | self.content, here),
-            "given": {str(one): digest for one, digest in self.given.items()},
-            "code": self.code["code"]["fingerprint"],
-            "versions": self.code["versions"],
-            "loaded": _digests_of_loaded(before["loaded"]),
-        }
-        # What is gone has not changed: checkpoints may be deleted.
-        before["inputs"] = {n: one for n, one in before["inputs"].items() if (here / n).exists()}
-        if record_differences(before, now) or any(
-            checksums.content_problem(file) for file in _files_to_check(here, result)
-        ):
-            return False
-        inputs = result["inputs"] | _relative_paths(self.inputs, here)
+        inputs = result["inputs"] | _relative_paths(self.inputs, path.parent)
         self._write_json(path, result | {"inputs": inputs})
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
@@ -291,43 +290,41 @@ def differences_from_today(
     versions: Mapping[str, str] | None = None,
     inputs: Sequence[str] = (),
     given: Sequence[str] | None = None,
+    copy: Path | None = None,
 ) -> list[RecordDifference]:
     """How the work with the manifest `path`, if it is finished, differs from what is made today.
 
     What is gone has not changed: results stand without the texts, corpora and checkpoints that
     they were made from. A file of the work itself that is gone or was changed is damage. Settings,
     the code's fingerprint, versions of packages and the user's files are compared where they are
-    given; `inputs` are files that the work must have been made from, beside any others.
+    given; `inputs` are files that the work must have been made from, beside any others. Where the
+    manifest is not in its place, a `copy` of it is read.
     """
-    if not path.is_file():
+    if not (copy or path).is_file():
         return []
     try:
-        result = manifests.read_manifest(path, stage)
+        result = manifests.read_manifest(copy or path, stage)
     except InputError as damage:
         return [RecordDifference("manifest", str(damage), "a whole one")]
     before, now = _compared_parts(result), _compared_parts(result)
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     for name, place in places.items():
-        of_content = name in result.get("content", {})
-        digest = (
-            cache.content_digest_if_present(place, stage)
-            if of_content
-            else cache.sha256_if_present(place)
-        )
+        reader = stage if name in result.get("content", {}) else None
+        digest = cache.digest_if_present(place, reader)
         now["inputs"][name] = digest or before["inputs"][name]
     for lacking in set(map(os.path.normpath, inputs)).difference(places.values()):
         now["inputs"][os.path.relpath(lacking, path.parent)] = "an input"
-    digests = {name: cache.sha256_if_present(name) for name in given or ()}
+    digests = {name: cache.digest_if_present(name) for name in given or ()}
     # Of files of which one is gone nothing is told.
     given_today = None if given is None or None in digests.values() else digests
     today = {"settings": settings, "given": given_today, "code": code, "versions": versions}
     now |= {name: one for name, one in today.items() if one is not None}
     now["loaded"] = _digests_of_loaded(before["loaded"])
-    damages = (
+    damages = [
         RecordDifference(f"files.{os.path.relpath(file.path, path.parent)}", "whole", problem)
-        for file in _files_to_check(path.parent, result)
+        for file in checksums.listed_files(path.parent, result, "it is made again")
         if (problem := _damage(file, path.parent, stage, cache))
-    )
+    ]
     return [*record_differences(before, now), *damages]
 
 
@@ -335,7 +332,10 @@ def _damage(
     file: checksums.ListedFile, folder: Path, stage: str, cache: checksums.DigestCache
 ) -> str | None:
     """What is wrong with a file of finished work; of a large one, what its size says."""
-    if stage in LARGE or _is_spared(file.path, folder):
+    is_spared = file.path.relative_to(folder).as_posix().startswith(SPARED)
+    if is_spared and not file.path.exists():
+        return None
+    if is_spared or stage in LARGE:
         return checksums.size_problem(file)
     return checksums.content_problem(file, cache.sha256)
 
@@ -366,17 +366,6 @@ def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDiff
         loaded = {**_digests_of_loaded(recorded), **now["code"]["loaded"]}
         now = {**now, "code": {**now["code"], "loaded": loaded}}
     return record_differences(before, now)
-
-
-def _files_to_check(folder: Path, manifest: Mapping[str, Any]) -> list[checksums.ListedFile]:
-    """The files that a manifest lists, but those gone that may be deleted."""
-    listed = checksums.listed_files(folder, manifest, "it is made again")
-    return [file for file in listed if file.path.exists() or not _is_spared(file.path, folder)]
-
-
-def _is_spared(path: Path, folder: Path) -> bool:
-    """Whether a file of finished work may be deleted."""
-    return path.relative_to(folder).as_posix().startswith(SPARED)
 
 
 def record_differences(before: Any, now: Any, prefix: str = "") -> list[RecordDifference]:

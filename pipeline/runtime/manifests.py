@@ -162,11 +162,7 @@ CHECKPOINT = _typed_dict(
 
 
 def read_manifest(path: Path, stage: str, remedy: str = "make it anew") -> dict[str, Any]:
-    """The manifest of a stage's work; `remedy` is what to do when it is not whole.
-
-    Raises:
-        InputError: it is missing, is of another stage, or lacks something: all that it lacks.
-    """
+    """The manifest of a stage's work; `remedy` is what to do where it lacks something."""
     result: Any = atomic_files.read_json(path)
     refuse_wrong_manifest(result, stage, path, remedy)
     return dict(result)
@@ -262,22 +258,14 @@ def _part_used_by(manifest: Mapping[str, Any], reader: str) -> Any:
 
 
 def stage_of_manifest(manifest: Path) -> str | None:
-    """Which stage wrote a manifest; None of what is no manifest of a stage.
-
-    Raises:
-        InputError: the file is not JSON.
-    """
+    """Which stage wrote a manifest, a file of JSON; None of what is no manifest of a stage."""
     result = atomic_files.read_json(manifest)
     stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 
 
 def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
-    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do.
-
-    Raises:
-        InputError: every key that is missing or of another type, and what to do.
-    """
+    """Stops at the content of the file `path` that is not of a type; `remedy` is what to do."""
     try:
         settings_messages.validate(kind, content, "", allow_contradictions=True, extra="ignore")
     except InputError as error:
@@ -293,11 +281,7 @@ class FinishedRun(NamedTuple):
 
 
 def read_run(folder: Path) -> FinishedRun:
-    """The manifest of a finished run, and the run's settings.
-
-    Raises:
-        InputError: the run is not finished, or its manifest is not whole or contradicts itself.
-    """
+    """The manifest of a finished run, and the run's settings; one that is not whole is refused."""
     path = folder / atomic_files.MANIFEST
     result = read_manifest(path, "pretrain", "train the run again")
     last = folder / "checkpoints" / f"step{result['steps']}" / atomic_files.MANIFEST
@@ -310,11 +294,7 @@ def read_run(folder: Path) -> FinishedRun:
 
 
 def read_checkpoint_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint `step{n}`, which is of that step.
-
-    Raises:
-        InputError: it is missing, not whole, or of another step.
-    """
+    """The manifest of a checkpoint `step{n}`; one of another step is refused."""
     path, remedy = folder / atomic_files.MANIFEST, f"delete {folder} and train again"
     result: dict[str, Any] = atomic_files.read_json(path)
     require_type(result, CHECKPOINT, path, remedy)
@@ -329,11 +309,7 @@ def is_archive_manifest(content: Any) -> bool:
 
 
 def read_archive_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of what `pike record` wrote.
-
-    Raises:
-        InputError: there is none, or it is not whole or names what no archive holds.
-    """
+    """The manifest of what `pike record` wrote; one that names what no archive holds is refused."""
     path = folder / atomic_files.MANIFEST
     refuse_link(path, folder)
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
@@ -353,11 +329,7 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
 
 
 def refuse_link(path: Path, folder: Path) -> None:
-    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`.
-
-    Raises:
-        InputError: there is one: what it leads to is not of the folder.
-    """
+    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`."""
     for place in (path, *path.parents):
         if place == folder:
             return

@@ -21,9 +21,6 @@ def read_model_settings(path_text: str, setting: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
     `path_text` is the file or its folder, and was named at `setting`.
-
-    Raises:
-        InputError: there is no such file, or it names no sizes.
     """
     path = Path(path_text) / "config.json" if Path(path_text).is_dir() else Path(path_text)
     if not path.is_file():
@@ -62,11 +59,7 @@ def training_problems(
 
 
 def folder_weights_digest(folder: Path) -> str:
-    """Digest of a folder's weights, which are hashed once for as long as nobody writes to them.
-
-    Raises:
-        InputError: there are none in safetensors.
-    """
+    """Digest of a folder's weights, which are hashed once for as long as nobody writes to them."""
     files = sorted(folder.glob("*.safetensors"))
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")

@@ -20,12 +20,7 @@ MAKE_FILES = ("tokenizer", "mixture", "database", "table", "figure", "article", 
 
 
 def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -> None:
-    """Refuses the place of a file or folder that a stage must not write to, or that is its input.
-
-    Raises:
-        InputError: the place has no name, is a link, is a folder where the stage makes a file,
-            holds what the stage did not make, or is an input, holds one or lies in one.
-    """
+    """Refuses the place of an output that is not the stage's to write, or that is its input."""
     if path.name in ("", ".."):
         raise InputError(f"{path} has no name of its own: give --out a file or folder to make")
     if path.is_symlink():
@@ -57,11 +52,7 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
 def output_paths_by_suffix(
     out: Path, suffixes: Sequence[str], stage: str, inputs: Sequence[Path]
 ) -> dict[str, Path]:
-    """The files that a stage makes beside `out`, by suffix; each is one that it may write.
-
-    Raises:
-        InputError: `out` has another suffix, or one of the files must not be written.
-    """
+    """The files that a stage makes beside `out`, by suffix; each is one that it may write."""
     if out.suffix not in suffixes:
         raise InputError(
             f"{out} has no suffix of a {stage}: give --out a file with {', '.join(suffixes)}"

@@ -94,11 +94,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
 
 
 def pick_device(kind: str) -> torch.device:
-    """The device of a kind; `auto` takes a GPU where there is one, a free one of several.
-
-    Raises:
-        InputError: the kind is unknown, or this machine has none of it.
-    """
+    """The device of a kind; `auto` takes a GPU where there is one, a free one of several."""
     if kind not in DEVICES:
         raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(DEVICES)}")
     if kind == "xla":
@@ -153,9 +149,6 @@ def warn_of_other_gpu(accelerator: str, device: str) -> None:
     """Logs a line where the GPU of this process is not of the kind that was planned for.
 
     A cluster may give another. The process holds its GPU from then on.
-
-    Raises:
-        InputError: the accelerator is unknown, or there is no GPU.
     """
     planned = accelerator_of_name(accelerator, "--accelerator")
     if planned.device == device == "cuda":

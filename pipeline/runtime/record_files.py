@@ -20,9 +20,6 @@ def read_records(path: Path, remedy: str) -> Iterator[Any]:
 
     `path` is a .parquet, .jsonl or .txt file, the latter two also as .gz; of .txt a record is a
     line, of every other suffix JSON is expected. `remedy` is what to do when it cannot be read.
-
-    Raises:
-        InputError: it is missing or damaged, or is not what its suffix says.
     """
     place = str(path)
     try:

@@ -10,6 +10,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 STOPPED = 75
 """Exit code of a stage that was stopped by a signal and goes on when it is started again:
@@ -74,11 +75,7 @@ class SignalState:
         return self._seen > 0
 
     def raise_if_stopped(self) -> None:
-        """Ends the work if that was asked at the last look, for one who has saved since.
-
-        Raises:
-            Interrupted: it was.
-        """
+        """Raises `Interrupted` if the end was asked for at the last look; the caller has saved."""
         if self._seen > 1:
             raise Interrupted(
                 f"stopped by {signal.Signals(self._seen).name}; "
@@ -105,11 +102,8 @@ def note_interrupts() -> Iterator[list[int]]:
     ):
         yield noted
         return
-    signal.signal(signal.SIGINT, note)
-    try:
+    with _replace_handlers(note, signal.SIGINT):
         yield noted
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @contextlib.contextmanager
@@ -119,12 +113,8 @@ def ignore_signal(save_on: str) -> Iterator[None]:
     `save_on` is USR1 or USR2. By default the signal would end the process. Before the training has
     begun there is nothing to save.
     """
-    number = signal.Signals[f"SIG{save_on}"]
-    before = signal.signal(number, signal.SIG_IGN)
-    try:
+    with _replace_handlers(signal.SIG_IGN, signal.Signals[f"SIG{save_on}"]):
         yield
-    finally:
-        signal.signal(number, before)
 
 
 @contextlib.contextmanager
@@ -140,10 +130,16 @@ def handle_signals(
     if threading.current_thread() is not threading.main_thread():
         yield signals
         return
-    numbers = (*STOPS, signal.Signals[f"SIG{save_on}"])
-    before = {number: signal.signal(number, signals.note) for number in numbers}
-    try:
+    with _replace_handlers(signals.note, *STOPS, signal.Signals[f"SIG{save_on}"]):
         yield signals
+
+
+@contextlib.contextmanager
+def _replace_handlers(handler: Any, *numbers: signal.Signals) -> Iterator[None]:
+    """Handles signals otherwise inside the block."""
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, former in before.items():
+            signal.signal(number, former)

@@ -22,11 +22,7 @@ def import_xla(module: str = "") -> Any:
 
 
 def use_all_chips() -> None:
-    """Has the chips work as one device, if there are several; before any tensor is on one.
-
-    Raises:
-        InputError: they are of several hosts.
-    """
+    """Has the chips work as one device, if there are several; before any tensor is on one."""
     runtime = import_xla(".runtime")
     refuse_several_hosts(runtime.process_count())
     if runtime.global_runtime_device_count() > 1 and not runtime.is_spmd():
@@ -34,11 +30,7 @@ def use_all_chips() -> None:
 
 
 def refuse_slice_of_hosts() -> None:
-    """The same before the TPU's library is started, which waits until all hosts have started it.
-
-    Raises:
-        InputError: this host is one of several, as its environment or the cloud's metadata say.
-    """
+    """The same, before the TPU's library starts, which waits until all hosts have started it."""
     tpu = import_xla("._internal.tpu")
     # Whoever names the bounds of the processes may use the chips of one host of a slice alone.
     # Where nobody knows the hosts, the library's own count in `use_all_chips` judges.
@@ -47,11 +39,7 @@ def refuse_slice_of_hosts() -> None:
 
 
 def refuse_several_hosts(number: int) -> None:
-    """Makes sure that one host has all chips.
-
-    Raises:
-        InputError: there are several, on which no run was ever tried.
-    """
+    """Refuses a TPU whose chips are of several hosts, on which no run was ever tried."""
     if number > 1:
         raise InputError(
             f"this TPU is a slice of {number} hosts, and a run takes the chips of one host: use a "

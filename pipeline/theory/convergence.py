@@ -107,24 +107,9 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
     rows = []
     for problem, start_D in convergence_problems_and_starts():
         known = measure_constants(problem, start_D, DELTA, ROWS)
-        for method, eta, own, bound, count, longest in (
-            (
-                "conceptual PiKE",
-                known.pike_step_size(),
-                "max",
-                known.pike_iteration_bound(),
-                seeds,
-                2,
-            ),
-            (
-                "uniform",
-                known.uniform_step_size(),
-                "sum",
-                known.uniform_iteration_bound(),
-                paths,
-                4,
-            ),
-        ):
+        pike = "conceptual PiKE", known.pike_step_size(), "max", known.pike_iteration_bound()
+        uniform = "uniform", known.uniform_step_size(), "sum", known.uniform_iteration_bound()
+        for (method, eta, own, bound), count, longest in ((pike, seeds, 2), (uniform, paths, 4)):
             tried = {
                 size: steps_until_targets(
                     problem, start_D, known, method, size, count, HORIZON, generator

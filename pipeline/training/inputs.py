@@ -65,7 +65,7 @@ def read_inputs(
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
     snapshot = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
     opened_corpora = _open_training_splits(corpora, work)
-    _check_optional_inputs(work, method, reference, mixture)
+    _refuse_missing_or_needless_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
     weights = model = None
     if mixture is not None:
@@ -74,7 +74,7 @@ def read_inputs(
         else:
             identity["mixture"] = weights = _read_found_weights(mixture, work)
     if reference is not None:
-        model, identity["reference"] = _load_reference(reference, work)
+        model, identity["reference"] = _load_reference_and_digest(reference, work)
     held_out = _open_validation_splits(corpora, work) if work.training.validation_every else {}
     return RunInputs(opened_corpora, held_out, weights, model, snapshot, identity)
 
@@ -151,7 +151,7 @@ def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpu
     return corpora
 
 
-def _check_optional_inputs(
+def _refuse_missing_or_needless_inputs(
     work: settings.Run, method: Method, reference: Path | None, mixture: Path | None
 ) -> None:
     requested = {
@@ -195,7 +195,7 @@ def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     return weights
 
 
-def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
+def _load_reference_and_digest(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
     result = reading.read_run(folder).manifest
     known = set(result["domains"])
@@ -209,7 +209,7 @@ def _load_reference(folder: Path, work: settings.Run) -> tuple[Transformer, str]
 
 
 def refuse_untrainable(
-    work: settings.Run, method: Method, device: torch.device, *, shard: bool = False
+    work: settings.Run, method: Method, device: torch.device, *, shard: bool, recompute: bool
 ) -> None:
     """Raises InputError with all that keeps these processes and this device from training."""
     recipe, n = work.training, parallel.world_size()
@@ -217,6 +217,11 @@ def refuse_untrainable(
         f"method {work.method_name!r} in scenario {work.scenario!r}: {problem}"
         for problem in recipe.variance_problems(method.needs().statistics, len(work.domains))
     ]
+    if work.model.architecture and (shard or recompute):
+        problems.append(
+            "a model of transformers is neither divided nor computed again: leave --shard and "
+            "--recompute, or lower training.microbatch_rows"
+        )
     if shard and n == xla_chips.chip_count(device) == 1:
         problems.append(
             "--shard is for several processes or chips: start them with --processes, or leave it"

@@ -37,12 +37,14 @@ class Meter:
         self._tokens, self._device = work.training.rows * work.training.length, device
         self._devices = parallel.world_size() * xla_chips.chip_count(device)
         self._flops = model_flops_per_token(model, work.model, work.training.length) * self._tokens
-        self.peak = known_peak_flops(devices.describe_device(device), work.training.precision)
+        self.peak_flops_per_second = data_sheet_flops_per_second(
+            devices.describe_device(device), work.training.precision
+        )
         """FLOP/s that one device can reach; None where that is not known."""
 
     def pace_columns(self, seconds: float) -> dict[str, float]:
         """What a step of so many seconds makes of the tokens, the devices' peak and memory."""
-        peak = (self.peak or math.nan) * self._devices
+        peak = (self.peak_flops_per_second or math.nan) * self._devices
         return {
             "tokens_per_second": self._tokens / seconds,
             # Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN: unknown.
@@ -58,7 +60,7 @@ def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) 
     return accelerators.flops_per_token_of_matrices(matrices, shape, length)
 
 
-def known_peak_flops(device_name: str, precision: str) -> float | None:
+def data_sheet_flops_per_second(device_name: str, precision: str) -> float | None:
     """The data sheet's FLOP/s of a GPU by torch's name of it, such as "cuda: NVIDIA H200".
 
     The rows are of whole GPUs on SXM boards; cards for a PCIe slot, NVL pairs and parts of a GPU

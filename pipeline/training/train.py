@@ -155,10 +155,9 @@ def pretrain(
             lambda: given.snapshot.restore_if_unchanged(manifest, values)
         ):
             return None
-        training = _Training(work, method, values, given, place, lease, signals, shard)
-        training.model.recomputes |= recompute
+        training = _Training(work, method, values, given, place, lease, signals, shard, recompute)
         if peak_flops is not None:
-            training.meter.peak = peak_flops
+            training.meter.peak_flops_per_second = peak_flops
         if profile:
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
@@ -181,11 +180,12 @@ class _Training:
         lease: locks.Lease,
         signals: signal_handler.SignalState | None = None,
         shard: bool = False,
+        recompute: bool = False,
     ) -> None:
         self.work, self.given = work, given
         self.device, self.signals = device, signals or signal_handler.SignalState()
         self.chips, self.shard = xla_chips.chip_count(device), shard
-        inputs.refuse_untrainable(work, method, device, shard=shard)
+        inputs.refuse_untrainable(work, method, device, shard=shard, recompute=recompute)
         recipe = work.training
         self.method = method = method.for_run(given.run_facts(recipe))
         limits = {"train": recipe.max_epochs, "statistics": None, "comparison": None}
@@ -209,6 +209,7 @@ class _Training:
         vocabulary = work.model.padded_vocabulary(pieces)
         self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
         self.model.configure(recipe)
+        self.model.recomputes |= recompute
         if shard and self.chips == 1:
             models.shard_model(self.model, device)
         if method.needs().moments_per_domain:

@@ -52,31 +52,27 @@ def test_every_checkpoint_and_domain_has_a_perplexity_that_follows_from_its_docu
             assert len({d["document"] for d in own}) == len(own) >= 2
 
 
-def test_the_losses_of_tokens_are_kept_where_asked_for(finished, asked):
-    out = asked(finished(), token_losses=True)
-    means = {r["domain"]: r["nll"] for r in rows(out, 3, "search_losses")}
-    kept = {r["domain"]: r["nll"] for r in rows(out, 3, "token_losses")}
-    assert {d: len(nll) for d, nll in kept.items()} == {"easy": 240, "hard": 240}
-    assert {d: sum(nll) / 240 for d, nll in kept.items()} == pytest.approx(means, rel=1e-6)
-    assert not (asked(finished()) / "step3" / "token_losses.parquet").exists()
-
-
 @pytest.mark.slow
-def test_searches_have_losses_of_documents_of_their_own(finished, asked):
-    out = asked(finished(), search=True)
+def test_searches_have_losses_of_documents_of_their_own_and_of_tokens(finished, asked):
+    out = asked(finished(), token_losses=True)
     found = {r["domain"]: (r["nll"], r["tokens"]) for r in rows(out, 3, "search_losses")}
     # An untrained model: about ln of the vocabulary, on other text than the results'.
     results = {r["domain"]: r["nll"] for r in rows(out, 3, "perplexities")}
     assert set(found) == set(results) == {"easy", "hard"}
+    kept = {r["domain"]: r["nll"] for r in rows(out, 3, "token_losses")}
     for domain, (nll, tokens) in found.items():
-        assert tokens == 240
+        assert tokens == len(kept[domain]) == 240
+        assert nll == pytest.approx(sum(kept[domain]) / 240, rel=1e-6)
         assert nll == pytest.approx(results[domain], abs=0.3)
         assert nll != results[domain]
     made = atomic_files.read_json(out / "manifest.json")
     assert made["searched"] == {
         d: {"rows": 30, "documents": made["searched"][d]["documents"]} for d in found
     }
-    assert not (asked(finished()) / "step3" / "search_losses.parquet").exists()
+    for search, tables in ((True, {"search_losses"}), (False, set())):
+        again = asked(finished(), search=search) / "step3"
+        there = {path.stem for path in again.glob("*_losses.parquet")}
+        assert there == tables
 
 
 @pytest.mark.slow
@@ -97,9 +93,14 @@ def test_accuracies_follow_from_the_choices(finished, asked):
 
 
 @pytest.mark.slow
-def test_a_second_evaluation_leaves_nothing_of_the_first(finished, asked):
+def test_the_same_evaluation_writes_the_same_bytes_and_another_leaves_nothing_of_it(
+    finished, asked
+):
     run = finished()
-    asked(run)
+    first, second = (
+        {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")} for _ in range(2)
+    )
+    assert first == second
     out = asked(run, checkpoints="last")
     assert sorted(path.name for path in out.iterdir()) == [".made-by", "manifest.json", "step3"]
 
@@ -156,14 +157,6 @@ def test_the_manifest_says_what_was_asked_and_lists_every_file(finished, asked):
     task = manifest["tasks"]["continuation-hard"]
     assert (task["items"], task["chance"]) == (20, 25.0)
     assert manifest["windows"]["easy"]["rows"] == 30
-
-
-@pytest.mark.slow
-def test_the_same_evaluation_writes_the_same_bytes(finished, asked):
-    run = finished()
-    first = {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")}
-    second = {p.relative_to(run): p.read_bytes() for p in asked(run).rglob("*.*")}
-    assert first == second
 
 
 def test_a_domain_without_long_documents_is_skipped_and_said_so(finished, asked, caplog):

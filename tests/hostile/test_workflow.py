@@ -47,7 +47,7 @@ def claimed(_, project):
     with contextlib.chdir(project):
         try:
             plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
-            output_root.claim_root(plan)
+            output_root.refuse_foreign_root(plan)
         except InputError as mistake:
             return MISTAKE, str(mistake)
     return 0, ""

@@ -80,7 +80,7 @@ def test_the_page_has_the_hours_of_the_paper():
         for scenario, domain in (("open-glam-news", "news"), ("mc4-en", "en"))
     ]
     for number, *hours in shown:
-        text = cost.estimate_cost([PAPER], devices=[f"tpu-v4:{number}"])
+        text = cost.cost_report([PAPER], devices=[f"tpu-v4:{number}"])
         for run, told in zip(runs, hours, strict=True):
             planned = re.search(rf"^{run} .* ([\d.]+)$", text, re.MULTILINE)[1]
             assert float(told) == pytest.approx(float(planned), rel=0.025)
@@ -92,7 +92,7 @@ def bill_of(config, targets, device):
     """
     path = ROOT / f"workflow/configs/{config}.yaml"
     (bill,) = json.loads(
-        cost.estimate_cost([path], devices=[device], targets=targets, format="json")
+        cost.cost_report([path], devices=[device], targets=targets, format="json")
     )["devices"]
     rules = {rule["rule"]: rule for rule in bill["rules"]}
     nothing = dict.fromkeys(("jobs", "longest_seconds", "disk_bytes"), 0)
@@ -189,7 +189,7 @@ def test_a_target_counts_itself_and_what_it_needs():
 )
 def test_devices_that_there_are_not_are_refused(device, message):
     with pytest.raises(InputError, match=message):
-        cost.estimate_cost([ROOT / "config.yaml"], devices=["cpu", device])
+        cost.cost_report([ROOT / "config.yaml"], devices=["cpu", device])
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,10 @@ def test_targets_and_devices_stand_in_any_order(words, capsys):
         (f"runs/{MIX}", f"did you mean 'results/paper/runs/{MIX}'?"),
         ("--devices tpu-v4 tpu-v4:4", "no file to make: type --devices tpu-v4,tpu-v4:4"),
         ("h100", "h100: a kind of device, and no file to make: type --devices h100"),
+        (
+            "--devices cpu mine.yaml",
+            f"mine.yaml: a configuration, and no file to make: type --config {PAPER} mine.yaml",
+        ),
     ],
 )
 def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
@@ -230,18 +234,8 @@ def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
     assert capsys.readouterr().err.rstrip().endswith(told)
 
 
-@pytest.mark.parametrize("before", [[], ["--config", str(PAPER)]])
-def test_a_configuration_among_the_targets_is_told_its_option(before, capsys):
-    words = ["mine.yaml", "--devices", "cpu"]
-    assert __main__.main(["plan", *words[:1], *before, *words[1:]]) == 2
-    told = " ".join(["--config", *before[1:], "mine.yaml"])
-    assert capsys.readouterr().err == (
-        f"pike plan: mine.yaml: a configuration, and no file to make: type {told}\n"
-    )
-
-
 def test_what_is_refused_is_named_and_not_counted():
-    bill = json.loads(cost.estimate_cost([PAPER], devices=["tpu-v4", "tpu-v4:4"], format="json"))
+    bill = json.loads(cost.cost_report([PAPER], devices=["tpu-v4", "tpu-v4:4"], format="json"))
     one, four = bill["devices"]
     assert (one["processes"], four["processes"]) == (1, 4)
     # 20 bytes for each of 1,028 million parameters, with headroom, leave too little of 32 GiB.
@@ -254,7 +248,7 @@ def test_what_is_refused_is_named_and_not_counted():
     assert four["refused"] == {}
     for rule in ("pretrain", "evaluate"):
         assert [of[rule] for of in jobs_of] == [97 - 5, 97]
-    text = cost.estimate_cost([PAPER], devices=["tpu-v4"])
+    text = cost.cost_report([PAPER], devices=["tpu-v4"])
     assert "refused, and not counted: run mc4-en-hi/gpt2-large/pike/seed0: model gpt2-" in text
     assert text.endswith("\n  and 2 more")
 
@@ -271,7 +265,7 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
         (name,) = values["training"]
         recipe = {name: {**values["training"][name], "length": 64, **training}}
         path.write_text(yaml.safe_dump({**values, "training": recipe}))
-        answer = cost.estimate_cost([path], devices=["cpu", "h100:2", "tpu-v4"], format="json")
+        answer = cost.cost_report([path], devices=["cpu", "h100:2", "tpu-v4"], format="json")
         return [(bill["refused"], bill["rules"]) for bill in json.loads(answer)["devices"]]
 
     cpu, h100, tpu = bills()
@@ -320,7 +314,7 @@ def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     damaged = tmp_path / "nowhere" / "tokenizers" / "symbols.json"
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{", encoding="utf-8")
-    text = cost.estimate_cost([path], devices=["cpu"])
+    text = cost.cost_report([path], devices=["cpu"])
     assert "\nrule pike_mixing.rules.static:Random: a plan imports none but ours: its" in text
     assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
@@ -343,7 +337,7 @@ def test_the_size_of_a_local_source_is_that_of_its_files(config, tmp_path):
 
 
 def test_the_bill_tells_seeds_and_runs_that_serve_others_apart():
-    text = cost.estimate_cost([PAPER], devices=["h100"])
+    text = cost.cost_report([PAPER], devices=["h100"])
     assert re.search(r"^rule +jobs +GPU-hours .*^pretrain +97 ", text, re.M | re.S)
     shown = dict(re.findall(r"^  (seed \d|serving others): (\d+) runs, ", text, re.M))
     # Tables 11 and 12 have seeds of their own; grids of six pairs in three scenarios.

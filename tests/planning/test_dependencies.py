@@ -75,7 +75,7 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     recorded = {"stage": "mixture", "settings": written, "weights_by_domain": {}, "files": {}}
     code = {"fingerprint": "0", "commit": None, "loaded": {}}
     recorded |= {"inputs": {}, "given": {}, "code": code, "versions": {}}
-    atomic_files.write_json(tmp_path / before.manifest("mixture", name), recorded)
+    atomic_files.write_json(tmp_path / before.manifest_path("mixture", name), recorded)
     told = {
         one.what.partition(".")[0]
         for one in outdated.PlanComparison(before).differences("mixture", name)

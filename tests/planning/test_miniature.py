@@ -54,17 +54,10 @@ JOBS = ("pretrain", "evaluate", "probe")
 def planned_jobs(plan, target):
     """Trainings, evaluations and probes that a target plans, with all that they stand on."""
     reads, found = rule_inputs.RuleInputs(plan), set()
-    made_by = {
-        plan.manifest(rule, n): (rule, n)
-        for rule, names in plan.names_by_rule().items()
-        for n in names
-    }
     kind = target.rstrip("0123456789")
     todo = [(kind, "" if kind == "article" else target)]
     while todo:
-        new = {
-            made_by[path] for path in reads.job_inputs(*todo.pop()).paths() if path in made_by
-        } - found
+        new = {plan.maker_by_path[path] for path in reads.job_inputs(*todo.pop()).paths()} - found
         found |= new
         todo += new
     return {job for job in found if job[0] in JOBS}

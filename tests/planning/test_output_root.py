@@ -4,14 +4,13 @@ import shlex
 import shutil
 from pathlib import Path
 
-import duckdb
 import pytest
 import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import outdated, output_root, planner
-from pipeline.results import database_reader, result_manifests
-from pipeline.runtime import atomic_files, made_from
+from pipeline.results import result_manifests
+from pipeline.runtime import atomic_files
 
 
 @pytest.fixture
@@ -34,6 +33,17 @@ def test_results_are_compared_with_all_that_they_were_started_with(started):
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
     Path("b.yaml").unlink()
     assert outdated.compare_results(started.absolute()) is None
+
+
+def test_settings_that_somebody_spoiled_are_written_again(started):
+    plan = outdated.compare_results(started.absolute()).plan
+    spoiled = [*started.glob("settings/tables/*.json"), *started.glob("runs/*/*/*/*/run.json")][:3]
+    before = {path: path.read_text(encoding="utf-8") for path in started.rglob("*.json")}
+    spoiled[0].write_text("{", encoding="utf-8")
+    spoiled[1].write_text("[1]", encoding="utf-8")
+    spoiled[2].unlink()
+    output_root.write_settings(plan)
+    assert {path: path.read_text(encoding="utf-8") for path in started.rglob("*.json")} == before
 
 
 @pytest.mark.slow
@@ -60,19 +70,6 @@ def test_the_command_names_all_that_an_experiment_was_started_with(started):
     with pytest.raises(InputError) as told:
         result_manifests.refuse_altered(path, "table")
     assert f"`{forced}`" in str(told.value)
-
-
-def test_an_aged_database_is_told_with_the_command_of_its_experiment(tmp_path, monkeypatch, caplog):
-    monkeypatch.chdir(tmp_path)
-    atomic_files.write_json(tmp_path / "other/experiment.json", {"started_with": ["a.yaml"]})
-    change = made_from.RecordDifference("inputs.runs/a/manifest.json", "1", "2")
-    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [change])
-    with duckdb.connect("other/pike.duckdb") as connection:
-        database_reader.log_database_used(connection, Path("other/pike.duckdb"))
-    assert (
-        "other/pike.duckdb is older than other/runs/a/manifest.json, and its answers are the old "
-        "ones: `snakemake --cores 2 other/pike.duckdb --configfile a.yaml` builds it again"
-    ) in caplog.text
 
 
 @pytest.mark.parametrize(

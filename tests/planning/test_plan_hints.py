@@ -134,10 +134,10 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
         "the path"
         for path, where in WHERE.items()
     ]
-    answer = json.loads(cost.estimate_cost([Path("mine.yaml")], devices=["cpu"], format="json"))
+    answer = json.loads(cost.cost_report([Path("mine.yaml")], devices=["cpu"], format="json"))
     assert answer["warnings"] == told
     # They come before the tables, which a machine without the files makes, too.
-    text = cost.estimate_cost([Path("mine.yaml")], devices=["cpu"]).splitlines()
+    text = cost.cost_report([Path("mine.yaml")], devices=["cpu"]).splitlines()
     assert text[: len(told) + 1] == [*told, "All below is planned as if they were there."]
     local.sources["code"]["files"] = "/nowhere/a.txt"
     assert PlanComparison(local).missing_file_problems()[0] == (
@@ -187,7 +187,7 @@ def test_a_plan_looks_at_the_files_of_the_user(
     values["sources"]["code"] = source
     Path("mine.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
     try:
-        answer = json.loads(cost.estimate_cost([Path("mine.yaml")], devices=["cpu"], format="json"))
+        answer = json.loads(cost.cost_report([Path("mine.yaml")], devices=["cpu"], format="json"))
         (found,) = answer["warnings"] or [None]
     except InputError as error:
         found = str(error)
@@ -199,7 +199,7 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
     differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
     monkeypatch.setattr(PlanComparison, "differences", lambda *_: differences)
-    monkeypatch.setattr(PlanComparison, "differs", lambda *_: True)
+    monkeypatch.setattr(PlanComparison, "has_open_differences", lambda *_: True)
     compared, run = PlanComparison(local, is_forced=lambda *_: True), next(iter(local.runs))
     assert list(compared.reason_lines("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",

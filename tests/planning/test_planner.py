@@ -380,7 +380,7 @@ def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path
     output_root.write_settings(rooted(small, tmp_path / "shared"))  # The same settings.
     small["methods"]["pike"]["zeta1"] = 9.0
     with pytest.raises(InputError) as caught:
-        output_root.claim_root(rooted(small, tmp_path / "shared"))
+        output_root.refuse_foreign_root(rooted(small, tmp_path / "shared"))
     assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
     assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
     monkeypatch.chdir(clones[0])
@@ -509,7 +509,7 @@ def test_tasks_that_no_corpus_may_hold_are_fetched(small, tmp_path):
         plan = told(path)
         assert plan.tasks == {"piqa": {}}
         made, given = rule_inputs.RuleInputs(plan).job_inputs("pack", "symbols/like-en")
-        assert (made["tasks"], given) == ([plan.manifest("fetch", "piqa")], [])
+        assert (made["tasks"], given) == ([plan.manifest_path("fetch", "piqa")], [])
     with pytest.raises(InputError, match=r"hygiene\.decontaminate\.files: 'piqua' is unknown"):
         told(Path("results/tasks/piqua/a.jsonl").absolute().as_posix())
 

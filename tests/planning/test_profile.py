@@ -58,22 +58,6 @@ def test_the_device_is_that_of_the_accelerator_which_jobs_book(chosen, device):
     assert profile.read_profile({"probe": chosen}, {}).device("probe") == device
 
 
-@pytest.mark.parametrize(
-    ("kind", "device"),
-    [
-        ("a100-80gb", "auto"),
-        ("h100", "xla"),
-        ("tpu-v4", "auto"),
-        ("tpu-v4", "cuda"),
-        ("cpu", "cuda"),
-    ],
-)
-def test_a_device_that_leaves_the_accelerator_idle_is_refused(kind, device):
-    told = f"set-resources of evaluate: device: {device}: jobs are planned for accelerator: {kind},"
-    with pytest.raises(InputError, match=f"{told} .*: leave `device` out"):
-        profile.read_profile({"evaluate": {"device": device, "accelerator": kind}}, {})
-
-
 def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
     """Snakemake: `unrecognized arguments: --slurm_account=mine`."""
     path = tmp_path / "config.yaml"
@@ -138,67 +122,77 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
     assert found.time_limit_minutes("tokenizer") == 24 * 60
 
 
-WRONG = {
-    ("pretrain", "processes", 0): "processes: 0 is not a whole number of processes from 1 on",
-    ("pretrain", "processes", 1.5): "processes: 1.5 is not a whole number",
-    ("pack", "longest", 0): "set-resources of pack: longest: 0 is not",
-    ("pretrain", "wait", -1): "wait: -1 is not a whole number of minutes from 0 on",
-    ("table", "runtime", 0): "runtime: 0 is no limit: give 1 or more, or leave it out",
-    ("pretrain", "accelerator", "h1000"): "accelerator: 'h1000' is unknown: did you mean 'h100'?",
+def of(rule, name, value):
+    return {"resources": {rule: {name: value}}, "defaults": {}}
+
+
+def idle(kind, device):
+    return {"resources": {"evaluate": {"device": device, "accelerator": kind}}, "defaults": {}}
+
+
+def default(name, value):
+    return {"resources": {}, "defaults": {name: value}}
+
+
+ELSEWHERE = "nothing reads it there: set it in set-resources of"
+IDLE = "set-resources of evaluate: device: {}: jobs are planned for accelerator: {},"
+PLUGIN = "the Slurm plugin takes letters, digits, _ and . in a GPU's name: leave it out, and choose"
+WRONG = [
+    (of("pretrain", "processes", 0), "processes: 0 is not a whole number of processes from 1 on"),
+    (of("pretrain", "processes", 1.5), "processes: 1.5 is not a whole number"),
+    (of("pack", "longest", 0), "set-resources of pack: longest: 0 is not"),
+    (of("pretrain", "wait", -1), "wait: -1 is not a whole number of minutes from 0 on"),
+    (of("table", "runtime", 0), "runtime: 0 is no limit: give 1 or more, or leave it out"),
+    (of("pretrain", "accelerator", "h1000"), "'h1000' is unknown: did you mean 'h100'?"),
+    (of("pretrain", "accelerator", "a100"), "did you mean 'a100-40gb' or 'a100-80gb'?"),
+    (of("pretrain", "device", "gpu"), "device: gpu is unknown: give auto, cpu, cuda or xla"),
+    (of("pretrain", "save_on", "USR3"), "save_on: USR3 is unknown: give USR1 or USR2"),
+    (of("pretrain", "nodes", 0), "nodes: 0 is not a whole number of nodes from 1 on"),
+    (of("evaluate", "nodes", 2), f"set-resources of evaluate: nodes: {ELSEWHERE} pretrain"),
+    (of("pretrain", "tasks", 2), "tasks: 2: leave it out: `processes` and `nodes` of pretrain say"),
+    (of("evaluate", "processes", 2), f"processes: {ELSEWHERE} pretrain"),
+    (of("pack", "accelerator", "h100"), f"{ELSEWHERE} pretrain, evaluate or probe"),
+    (of("pdf", "longest", 60), "set-resources of pdf: longest: nothing reads it there: set"),
+    (of("quick", "python", "python3"), "set-resources of quick: python: nothing reads it there"),
+    (of("probe", "gpu_model", "a100-sxm"), f"of probe: gpu_model: a100-sxm: {PLUGIN}"),
+    (of("pretrain", "gres", "gpu:a100-sxm:4"), f"gres: gpu:a100-sxm:4: {PLUGIN}"),
+    (of("pretrain", "procesess", 2), "procesess: nothing reads it: did you mean processes?"),
+    (of("pretrane", "longest", 2), "set-resources: rule: 'pretrane' is unknown: did you mean"),
     (
-        "pretrain",
-        "accelerator",
-        "a100",
-    ): "'a100' is unknown: did you mean 'a100-40gb' or 'a100-80gb'?",
-    ("pretrain", "device", "gpu"): "device: gpu is unknown: give auto, cpu, cuda or xla",
-    ("pretrain", "save_on", "USR3"): "save_on: USR3 is unknown: give USR1 or USR2",
-    ("pretrain", "nodes", 0): "nodes: 0 is not a whole number of nodes from 1 on",
-    ("evaluate", "nodes", 2): "nodes: nothing reads it there: set it in set-resources of pretrain",
-    ("pretrain", "tasks", 2): "tasks: 2: leave it out: `processes` and `nodes` of pretrain say",
-    ("evaluate", "processes", 2): "set-resources of evaluate: processes: nothing reads it there: "
-    "set it in set-resources of pretrain",
-    ("pack", "accelerator", "h100"): "set it in set-resources of pretrain, evaluate or probe",
-    ("pdf", "longest", 60): "set-resources of pdf: longest: nothing reads it there: set",
-    ("quick", "python", "python3"): "set-resources of quick: python: nothing reads it there",
-    ("probe", "gpu_model", "a100-sxm"): "set-resources of probe: gpu_model: a100-sxm: the Slurm "
-    "plugin takes letters, digits, _ and . in a GPU's name: leave it out, and choose nodes by",
-    ("pretrain", "gres", "gpu:a100-sxm:4"): "gres: gpu:a100-sxm:4: the Slurm plugin takes letters",
-    ("pretrain", "procesess", 2): "procesess: nothing reads it: did you mean processes?",
-}
+        {"resources": {}, "defaults": {}, "threads": {"pretrane": 2}},
+        "set-threads: rule: 'pretrane' is unknown: did you mean",
+    ),
+    # What is read rule by rule is no default.
+    (default("accelerator", "h100"), f"default-resources: accelerator: {ELSEWHERE}"),
+    *(
+        (default(name, 2), f"default-resources: {name}: {ELSEWHERE}")
+        for name in ("processes", "wait", "python")
+    ),
+    # A device that leaves the accelerator idle.
+    *(
+        (idle(kind, device), IDLE.format(device, kind))
+        for kind, device in (
+            ("a100-80gb", "auto"),
+            ("h100", "xla"),
+            ("tpu-v4", "auto"),
+            ("tpu-v4", "cuda"),
+            ("cpu", "cuda"),
+        )
+    ),
+]
 
 
-@pytest.mark.parametrize(("setting", "message"), WRONG.items(), ids=lambda it: str(it)[:40])
-def test_what_is_not_fit_is_refused(setting, message):
-    rule, name, value = setting
+@pytest.mark.parametrize(("given", "message"), WRONG)
+def test_what_is_not_fit_is_refused(given, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        profile.read_profile({rule: {name: value}}, {})
+        profile.read_profile(**given)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu", "licence"],
-)
-def test_what_a_plugin_or_the_user_may_read_is_left_alone(name):
-    profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
-
-
-def test_resources_with_units_or_computed_are_snakemakes_to_judge():
-    profile.read_profile(
-        {"pretrain": {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}}, {}
-    )
-
-
-@pytest.mark.parametrize("name", ["processes", "accelerator", "wait", "python"])
-def test_what_is_read_rule_by_rule_is_refused_as_a_default(name):
-    with pytest.raises(InputError, match=f"default-resources: {name}: nothing reads it there"):
-        profile.read_profile({}, {name: "h100" if name == "accelerator" else 2})
-
-
-@pytest.mark.parametrize("key", ["set-resources", "set-threads"])
-def test_a_rule_that_does_not_exist_is_refused(key):
-    given = {"set-resources": ({"pretrane": {}}, {}), "set-threads": ({}, {}, {"pretrane": 2})}[key]
-    with pytest.raises(InputError, match=f"{key}: rule: 'pretrane' is unknown: did you mean"):
-        profile.read_profile(*given)
+def test_what_a_plugin_the_user_or_snakemake_may_read_is_left_alone():
+    for name in ("gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu"):
+        profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
+    units = {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}
+    profile.read_profile({"pretrain": units}, {})
 
 
 def test_the_rules_are_those_of_the_workflow():

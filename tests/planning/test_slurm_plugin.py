@@ -114,6 +114,8 @@ def test_an_answer_is_the_plugins_as_ever(programs, job):
 @pytest.mark.parametrize(
     ("listed", "shown", "kept"),
     [
+        # It is there and never answers.
+        ("", "exec sleep 99", 1),
         # Slurm knows it, and it is not in the list yet.
         ("", "echo JobId=7", 1),
         ("", "echo slurm_load_jobs error: Unable to contact slurm controller >&2; exit 1", 1),
@@ -121,7 +123,8 @@ def test_an_answer_is_the_plugins_as_ever(programs, job):
         ("", "echo slurm_load_jobs error: Invalid job id specified >&2; exit 1", 0),
     ],
 )
-def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, listed, shown, kept):
+def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, monkeypatch, listed, shown, kept):
+    monkeypatch.setattr(slurm, "ANSWER_SECONDS", 0.2)
     programs("scontrol", f'test "$2" = job || {{ echo "MinJobAge = 600 sec"; exit; }}; {shown}')
     programs("squeue", listed)
     # So the plugin itself: for ever.
@@ -131,18 +134,15 @@ def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, listed, shown,
     assert executor.failed == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
 
 
-def test_a_machine_without_slurm_is_refused_at_once(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(WorkflowError, match="scontrol is not found: start the workflow where"):
-        MENDED().__post_init__()
-
-
-def test_nothing_is_submitted_where_the_workflow_speaks_against_it(programs):
+def test_where_nothing_can_be_submitted_it_is_said_at_once(programs, monkeypatch, tmp_path):
     def refuse():
         raise InputError("torch was built for the CPU")
 
     with pytest.raises(WorkflowError, match="torch was built for the CPU"):
         slurm.patch_slurm_executor(Reporting, refuse)().__post_init__()
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(WorkflowError, match="scontrol is not found: start the workflow where"):
+        MENDED().__post_init__()
 
 
 @pytest.mark.parametrize(
@@ -184,13 +184,6 @@ def test_a_model_of_gpus_is_asked_for_by_node_where_there_are_several(config):
     assert utils.set_gres_string(job).split() == ["--gres=gpu:h100:4"]
 
 
-def test_a_controller_that_never_answers_is_given_up(programs, job, monkeypatch):
-    programs("scontrol", 'test "$2" = job || { echo "MinJobAge = 600 sec"; exit; }; exec sleep 99')
-    programs("squeue", "")
-    monkeypatch.setattr(slurm, "ANSWER_SECONDS", 0.2)
-    assert still_active(job)[0] == [job]
-
-
 def test_nothing_is_submitted_before_the_controller_answers(
     programs, monkeypatch, tmp_path, caplog
 ):
@@ -202,19 +195,13 @@ def test_nothing_is_submitted_before_the_controller_answers(
     assert executor.submitted == ["job"]
     assert (tmp_path / "asked").read_text(encoding="utf-8") == ".\n.\n.\n"
     assert caplog.messages == ["Slurm's controller does not answer: waiting to submit"]
-
-
-def test_a_controller_that_never_answers_is_not_waited_for_for_ever(programs, monkeypatch):
-    monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
+    # Not for ever, and not after Ctrl-C.
+    programs("scontrol", "exit 1")
     monkeypatch.setattr(slurm, "PATIENCE_SECONDS", 0.03)
     assert slurm.await_controller(log, threading.Event())
-
-
-def test_nothing_is_submitted_after_ctrl_c(programs):
-    executor = MENDED()
     executor._cancelled.set()
-    executor.run_job("job")
-    assert executor.submitted == []
+    executor.run_job("another")
+    assert executor.submitted == ["job"]
 
 
 @pytest.mark.parametrize(

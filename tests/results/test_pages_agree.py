@@ -210,25 +210,6 @@ def test_no_two_pages_give_a_difference_to_mix_another_sign(pages, names):
     assert contradictions(pages, names) == {}
 
 
-@pytest.mark.parametrize(
-    ("page", "was", "planted"),
-    [
-        ("README", "AdaTask and the weights of GLaM are", "AdaTask and PiKE, estimates 4 are"),
-        ("picture", "+0.117", "-0.117"),
-        ("results", "| GLaM | +0.224", "| GLaM | -0.224"),
-        ("report", ">+0.224<", ">-0.224<"),
-        ("claims", "| 16.1 [14.1, 18]", "| -16.1 [14.1, 18]"),
-        ("compare", "  0.0091   -", " -0.0091   -"),
-        ("table2", "mean perplexity (ppl),105.8", "mean perplexity (ppl),55.8"),
-        ("perplexity", "mean (ppl),105.8", "mean (ppl),55.8"),
-        ("accuracy", "mean against mix (points),1.5", "mean against mix (points),-1.5"),
-    ],
-)
-def test_a_planted_sign_is_found(pages, names, page, was, planted):
-    assert was in pages[page]
-    assert contradictions({**pages, page: pages[page].replace(was, planted)}, names) != {}
-
-
 def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored, tmp_path):
     (tmp_path / "results").mkdir()
     headline.write_headline(requested(restored), tmp_path)

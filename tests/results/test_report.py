@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 import documented
-import jinja2
 import pandas as pd
 import pytest
 from made_up import build
@@ -15,9 +14,7 @@ from pike_mixing.errors import InputError
 from pipeline import cli
 from pipeline.planning.records import PAGES
 from pipeline.results import database, number_marks, report, report_parts
-from pipeline.results.report_facts import REPORT
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.output_formats import count_of
 
 pytestmark = pytest.mark.slow
 
@@ -180,18 +177,13 @@ def test_alarms_sign_their_method_wherever_it_is_compared(texts):
     assert re.search(rf'<span class="error">± \d+\.\d+</span>{sign}', section)
 
 
-def test_runs_without_alarms_say_so(tmp_path):
-    quiet = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("mix",))
+def test_runs_without_alarms_or_a_baseline_say_so(tmp_path):
+    quiet = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("round-robin",))
     text = written(quiet, tmp_path, "provenance")
+    assert "These runs do not tell" in (tmp_path / "index.html").read_text(encoding="utf-8")
     section = text.split('<section id="alarms">')[1].split("</section>")[0]
     assert "<p>None.</p>" in section
     assert "<li>" not in section
-
-
-def test_no_run_need_be_of_the_baseline(tmp_path):
-    settings = build(tmp_path, seeds=(0,), scenarios=("real",), methods=("pike",))
-    assert "shown to be ahead of Mix by a paired test" in written(settings, tmp_path, "tables")
-    assert "These runs do not tell" in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
 def test_predictions_stand_beside_their_outcomes_and_names_are_escaped(tmp_path):
@@ -222,17 +214,6 @@ def test_predictions_stand_beside_their_outcomes_and_names_are_escaped(tmp_path)
     assert Page(text).open == []
 
 
-def test_a_missing_table_is_named_with_what_makes_it(small, tmp_path):
-    experiment = atomic_files.read_json(small)
-    experiment["tables"] = {"perplexity": {}}
-    atomic_files.write_json(small, experiment)
-    database.build_database(small, tmp_path / "x.duckdb")
-    with pytest.raises(InputError, match=r"make it with `snakemake .*perplexity\.csv`"):
-        report.write_report(
-            small, tmp_path / "x.duckdb", tmp_path / "t", tmp_path / "f", tmp_path / "r.html"
-        )
-
-
 def test_every_method_of_a_table_leads_to_how_its_numbers_were_made(pages, texts):
     made = {name for name in pages["provenance"].ids if name.startswith("made-")}
     links = [link for page in pages.values() for link in page.links]
@@ -242,20 +223,6 @@ def test_every_method_of_a_table_leads_to_how_its_numbers_were_made(pages, texts
     place = place[: place.index("</details>")]
     for told in ("Final weights", "step 40", "pike why run/real/tiny/pike/seed0", "corpus/"):
         assert told in place
-
-
-@pytest.mark.parametrize(
-    ("name", "title"), [("table1", "Table 1"), ("figure12", "Figure 12"), ("costs", "Costs")]
-)
-def test_names_become_titles(name, title):
-    assert report_parts.title_of(name) == title
-
-
-def test_the_papers_own_come_apart_from_ours():
-    made = [{"name": name} for name in ("table1", "costs", "figure3", "table_of_ours", "claims")]
-    ours, paper = report_parts.split_own_and_paper(made)
-    assert [one["name"] for one in ours] == ["costs", "table_of_ours", "claims"]
-    assert [one["name"] for one in paper] == ["table1", "figure3"]
 
 
 @pytest.mark.parametrize(
@@ -311,12 +278,7 @@ def test_a_row_leads_to_the_runs_of_its_one_method():
 
 
 def test_a_table_without_rows_says_so():
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(REPORT), undefined=jinja2.StrictUndefined
-    )
-    environment.filters |= {"counted": count_of, "titled": report_parts.title_of}
-    environment.filters["noted"] = report_parts.table_notes
-    page = environment.from_string(
+    page = report_parts.load_templates().from_string(
         '{% import "macros.html" as m with context %}{{ m.grid(table) }}'
     )
     table = {"name": "leaderboard", "blocks": [], "caption": "Empty. Nothing.",

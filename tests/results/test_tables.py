@@ -192,13 +192,6 @@ def test_perplexity_table_of_an_experiment(shown):
     assert "mean loss against mix (nats)" in text
 
 
-def test_accuracy_table_shows_chance_and_items(shown):
-    text = (shown / "tables/accuracy.md").read_text(encoding="utf-8")
-    assert "## languages / tiny / formulation cf, normalisation pmi, 0-shot" in text
-    assert "| *chance* | 25.0 | 25.0 | 25.0 | 25.0 |  |" in text
-    assert "| *items* | 20 | 20 | 20 |  |  |" in text
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

@@ -3,7 +3,6 @@
 import duckdb
 import pytest
 
-from pike_mixing.errors import InputError
 from pipeline.results import database, database_reader, figures, record_loader, tables, why
 from pipeline.runtime import atomic_files
 from pipeline.theory import stage
@@ -99,18 +98,3 @@ def test_the_table_of_the_theory_says_what_was_checked(built, tmp_path):
     above = {row: value for row, column, value in found if column == "above the printed bound"}
     assert above["two equal losses"] > 0
     assert above["orthogonal"] == 0
-
-
-@pytest.mark.parametrize("damage", ["gone", "short"])
-def test_a_damaged_record_is_named(folder, tmp_path, damage):
-    copy = tmp_path / "theory"
-    copy.mkdir()
-    for path in folder.iterdir():
-        content = path.read_bytes()
-        if path.name == "descent.parquet":
-            if damage == "gone":
-                continue
-            content = content[:-1]
-        (copy / path.name).write_bytes(content)
-    with pytest.raises(InputError, match=r"descent\.parquet.*run `pike theory` again"):
-        database.build_database(settings(tmp_path, copy), tmp_path / "pike.duckdb")

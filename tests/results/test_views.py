@@ -1,7 +1,6 @@
 import itertools
 import json
 import math
-import re
 import shutil
 from types import SimpleNamespace
 
@@ -33,15 +32,6 @@ def test_every_view_says_what_it_is_and_orders_its_rows():
         if name.startswith("table"):
             assert sql_views.caption(name).endswith("."), name
             assert "--" not in sql_views.caption(name), name
-
-
-def test_the_files_that_queries_name_are_there():
-    folders = [ROOT, *(ROOT / name for name in ("pipeline", "pike_mixing", "pipeline/results"))]
-    for path in sql_views.SQL.rglob("*.sql"):
-        text = path.read_text(encoding="utf-8")
-        for name in re.findall(r"[\w/]+\.(?:py|sql|csv|md)\b", text):
-            places = [*(folder / name for folder in folders), *sql_views.SQL.rglob(name)]
-            assert any(place.is_file() for place in places), (path.name, name)
 
 
 def test_no_column_needs_quotes_in_a_question(created):

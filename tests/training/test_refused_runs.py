@@ -7,6 +7,7 @@ import edits
 import pytest
 from trained import outcome, refused
 
+from pike_mixing.errors import InputError
 from pipeline.__main__ import main
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
@@ -70,6 +71,13 @@ def test_what_cannot_be_trained_is_named_and_nothing_is_written(
     for part in expected:
         assert re.search(part, message), message
     assert {path.name for path in run.parent.iterdir()} <= {"run.json", "lease.json"}
+
+
+@pytest.mark.parametrize("how", ["shard", "recompute"])
+def test_a_model_of_transformers_is_neither_divided_nor_computed_again(make_run, corpora, how):
+    run = make_run(model={"architecture": {"model_type": "llama"}})
+    with pytest.raises(InputError, match="a model of transformers is neither divided nor"):
+        train.pretrain(run, corpora, device="cpu", **{how: True})
 
 
 def test_a_shard_that_changes_while_it_is_trained_on_ends_the_run(

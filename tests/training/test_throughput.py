@@ -33,4 +33,4 @@ def test_flops_are_six_a_weight_and_attentions_products():
     ],
 )
 def test_a_known_gpu_has_its_data_sheets_peak(name, precision, expected):
-    assert step_log.known_peak_flops(name, precision) == expected
+    assert step_log.data_sheet_flops_per_second(name, precision) == expected

@@ -67,7 +67,7 @@ plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
 compared = outdated.PlanComparison(plan)
 for rule, names in plan.names_by_rule().items():
     for name in names:
-        if not Path(plan.manifest(rule, name)).is_file() or compared.is_outdated(rule, name):
+        if not Path(plan.manifest_path(rule, name)).is_file() or compared.is_outdated(rule, name):
             print(rule, *(name.split("/") if rule == "pack" else [name]))
 """
 OF_RUNS = ("runs", "databases", "pike.duckdb", "pike.manifest.json", "figures", "report", "tables")

@@ -48,7 +48,7 @@ onsuccess:
 def reads(rule):
     """An input function: what the rule reads, and the stamp whose time says whether it runs."""
     return rule_inputs.cache_signature(
-        lambda wildcards: explain(JOBS.job_inputs, rule, "/".join(wildcards))
+        lambda wildcards: explain(JOBS.declared_inputs, rule, "/".join(wildcards))
     )
 
 

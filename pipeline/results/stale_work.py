@@ -1,0 +1,11 @@
+"""Work behind a database that today's code, settings or inputs would make otherwise."""
+
+from pathlib import Path
+
+from pipeline.planning import outdated
+
+
+def read_stale_work(database: Path) -> list[outdated.WorkDifference] | None:
+    """What is out of date; None where nothing can be said without the configuration at hand."""
+    compared = outdated.compare_results(*database.absolute().parents[:2])
+    return None if compared is None else list(compared.own_differences())
