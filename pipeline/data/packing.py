@@ -244,7 +244,9 @@ class _CorpusPacker:
         search_N = held_out_N & is_in_search_split(hash_N, share)
         new_N = np.ones(len(hash_N), bool)
         if self._settings.hygiene.drop_duplicates:
-            new_N = self._first_seen_mask(hash_N)
+            for number, hashed in enumerate(hash_N.tolist()):
+                new_N[number] = hashed not in self._seen
+                self._seen.add(hashed)
         # A document is taken while those before it are fewer than the limit.
         lengths_N = np.where(held_out_N | ~new_N, 0, batch.document_N["tokens"].astype(np.int64))
         within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
@@ -261,14 +263,6 @@ class _CorpusPacker:
         self.blanks += batch.blanks
         if not new_N.all():
             self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
-
-    def _first_seen_mask(self, hash_N: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Which texts are new, those before them in the batch included; all are seen then."""
-        new_N = np.empty(len(hash_N), bool)
-        for number, hashed in enumerate(hash_N.tolist()):
-            new_N[number] = hashed not in self._seen
-            self._seen.add(hashed)
-        return new_N
 
     def hygiene_facts(self) -> dict[str, Any]:
         """What the manifest says of hygiene, where there was any."""
@@ -324,7 +318,10 @@ def _refuse_unusable_corpus(
 
 
 def _validation_warning(
-    settings: Packing, source: Path, split_facts: dict[str, dict[str, Any]], has_own: bool
+    settings: Packing,
+    source: Path,
+    split_facts: dict[str, dict[str, Any]],
+    has_own_validation: bool,
 ) -> str | None:
     """What is odd about the validation text, and no mistake."""
     validation = split_facts["validation"]
@@ -332,10 +329,10 @@ def _validation_warning(
     share, expected = validation["tokens"] / tokens, settings.validation_share
     largest = validation["largest_share"]
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
-    if not few and (has_own or share > expected / 2):
+    if not few and (has_own_validation or share > expected / 2):
         return None
     remedy = "give more validation text"
-    if not has_own:
+    if not has_own_validation:
         more = store.remedy_for_few_documents(source)
         remedy = f"{more}, or set a larger packing.validation_share ({expected})"
         if largest > LARGEST_SHARE:
