@@ -12,7 +12,7 @@ import re
 import shlex
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
@@ -341,6 +341,17 @@ FORMATS: dict[str, Reader] = {
 
 TEXT = tuple(name for name, reader in FORMATS.items() if reader is _read_text_file)
 """Suffixes of text that can be cut into documents."""
+
+
+def refuse_unknown_formats(names: Sequence[str], place: str, remedy: str | None = None) -> None:
+    """Stops at files whose suffix is none of `FORMATS`."""
+    unknown = [name for name in names if format_suffix(name) not in FORMATS]
+    if unknown:
+        first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+        raise InputError(
+            f"{place}: {first}: formats are told by suffix: {', '.join(FORMATS)}: "
+            f"{remedy or file_kinds.remedy_of_suffix(unknown[0])}"
+        )
 
 
 def read_source_file(source_file: SourceFile) -> Iterator[Document]:

@@ -96,8 +96,8 @@ class JsonPieces:
         """
         try:
             values = foreign_json.parse_json(content)
-            self.known = piece_ids(values["tokenizer"])
-            self.eos = self.known[values["end"]]
+            self.ids_by_piece = piece_ids(values["tokenizer"])
+            self.eos = self.ids_by_piece[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{place} is not a SentencePiece model, nor what `pike tokenizer` makes of a "
@@ -117,10 +117,12 @@ class JsonPieces:
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._end, self._place = values["end"], place
-        self.vocabulary = embedding_rows(self.known)
+        self.vocabulary = embedding_rows(self.ids_by_piece)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
-        self.unknown: int | None = model.get("unk_id", self.known.get(model.get("unk_token")))
+        self.unknown: int | None = model.get(
+            "unk_id", self.ids_by_piece.get(model.get("unk_token"))
+        )
         self.padding: int | None = None
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
 

@@ -16,7 +16,7 @@ from pike_mixing.errors import InputError
 from pipeline.data import formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.file_settings import LocalSettings
-from pipeline.data.source_interface import CUT, Document, Source
+from pipeline.data.source_interface import CUT, Document, NamedFile, Source
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
 MOST_FILES, MOST_CHARACTERS = 20, 2**26
@@ -45,7 +45,7 @@ class LocalSource(LocalSettings, Source):
             yield from self._read_file(path, name, skipped)
 
     def _sample_documents(
-        self, files: list[tuple[Path, str]], limit_bytes: int, skipped: Counter[str]
+        self, files: list[NamedFile], limit_bytes: int, skipped: Counter[str]
     ) -> Iterator[Document]:
         """The first documents of every file, of each file the same share of its size on disk.
 
@@ -57,7 +57,7 @@ class LocalSource(LocalSettings, Source):
         # Of a file that ends it is forgotten how much was taken: nothing is left.
         while taken and total < limit_bytes:
             # One byte more: a file of none has a weight, too.
-            sizes = {file: file[0].stat().st_size + 1 for file in taken}
+            sizes = {file: file.path.stat().st_size + 1 for file in taken}
             before, seen, whole = total, 0, sum(sizes.values())
             for file, size in sizes.items():
                 seen += size
@@ -107,7 +107,7 @@ class LocalSource(LocalSettings, Source):
         every = [*listed, *_file_digests(held_out)] if held_out else listed
         return {"revision": f"sha256 {atomic_files.json_digest(every)}", "source_files": listed}
 
-    def named_files(self) -> list[tuple[Path, str]]:
+    def named_files(self) -> list[NamedFile]:
         """Each file with its name relative to the innermost folder that holds them all.
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
@@ -122,16 +122,13 @@ class LocalSource(LocalSettings, Source):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        unknown = [name for name in result if formats.format_suffix(name) not in formats.FORMATS]
-        if unknown:
-            known = ", ".join(formats.FORMATS)
-            first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-            how = file_kinds.remedy_of_suffix(unknown[0])
-            raise InputError(f"files: {first}: formats are told by suffix: {known}: {how}")
+        formats.refuse_unknown_formats(result, "files")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
-        return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
+        return [
+            NamedFile(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result
+        ]
 
-    def _refuse_unfitting_cut(self, listed: list[tuple[Path, str]]) -> None:
+    def _refuse_unfitting_cut(self, listed: list[NamedFile]) -> None:
         """Stops at files that `documents` does not fit."""
         other = [path for path, name in listed if formats.format_suffix(name) not in formats.TEXT]
         if other and self.documents != "file":

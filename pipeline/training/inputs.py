@@ -125,7 +125,7 @@ def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -
     if theirs and ours:
         # No other run needs SentencePiece.
         reader: Any = importlib.import_module("pipeline.data.tokenizer")
-        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.piece_ids_of_file(theirs[0])
+        pieces, known = reader.Tokenizer(ours[0]).ids_by_piece, reader.piece_ids_of_file(theirs[0])
         if other := [piece for piece, number in pieces.items() if known.get(piece) != number]:
             raise InputError(
                 f"{where}: {len(other):,} of {len(pieces):,} pieces, such as {other[0]!r}, are not "

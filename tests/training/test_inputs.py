@@ -102,8 +102,11 @@ def test_weights_are_trained_on_with_their_own_tokenizer(make_run, corpora, tmp_
     caplog.clear()
     # The model's file may have pieces of its own beside ours; one number is enough to differ.
     for pieces, refused in (
-        (ours.pieces | {"extra": 63}, None),
-        (ours.pieces | {"<unk>": 63}, r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'"),
+        (ours.ids_by_piece | {"extra": 63}, None),
+        (
+            ours.ids_by_piece | {"<unk>": 63},
+            r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'",
+        ),
         (
             {"other": 0},
             rf"{ours.vocabulary} of {ours.vocabulary} pieces, .*weights/tokenizer\.json",
