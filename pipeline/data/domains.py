@@ -123,11 +123,7 @@ class Clusters(NamedTuple):
 
 
 def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Clusters:
-    """Clusters N documents into C clusters by their words.
-
-    Raises:
-        InputError: fewer documents than clusters need, or no two that share a word.
-    """
+    """Clusters N documents into C clusters by their words."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer

@@ -195,9 +195,6 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
     """The file's text, unpacked, without byte order marks.
 
     Bytes that are not UTF-8 are lone surrogates in it.
-
-    Raises:
-        InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
     """
     with source_file.explain_read_errors(), _open_decompressed(source_file) as raw:
         stream = io.BufferedReader(raw, _CHUNK)

@@ -27,11 +27,7 @@ def is_json_tokenizer(content: bytes) -> bool:
 
 
 def parse_tokenizer_json(content: bytes, place: str) -> dict[str, Any]:
-    """A `tokenizer.json` as a mapping.
-
-    Raises:
-        InputError: it is not a `tokenizer.json`.
-    """
+    """A `tokenizer.json` as a mapping."""
     try:
         values: dict[str, Any] = foreign_json.parse_json(content)
     except ValueError as error:
@@ -127,11 +123,7 @@ class JsonPieces:
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
-        """Ids of each text, without special tokens.
-
-        Raises:
-            InputError: a text holds the name of the end, and the model's own pieces do, too.
-        """
+        """Ids of each text, without special tokens."""
         whole = [text.decode() if isinstance(text, bytes) else text for text in texts]
         made = self._pieces.encode_batch_fast(whole, add_special_tokens=False)
         result = [np.array(one.ids, np.int32) for one in made]

@@ -111,9 +111,6 @@ class LocalSource(LocalSettings, Source):
         """Each file with its name relative to the innermost folder that holds them all.
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
-
-        Raises:
-            InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
         result = _without_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
@@ -177,11 +174,7 @@ def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
 
 
 def check_first_documents(source: LocalSource) -> None:
-    """Reads the first document of `MOST_FILES` files at most, the last one among them.
-
-    Raises:
-        InputError: a file that cannot be read as what its suffix says, or has no such field.
-    """
+    """Stops at a file, of `MOST_FILES` at most, whose first document cannot be read."""
     listed = source.named_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
         # A text file may be one document, which is not read whole here.
@@ -190,11 +183,7 @@ def check_first_documents(source: LocalSource) -> None:
 
 
 def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
-    """What to do where a source has too few documents for validation; None where they are enough.
-
-    Raises:
-        InputError: as the source's `read`.
-    """
+    """What to do where documents are too few for validation; None where they are enough."""
     held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, (1 - SEARCH_SHARE) * validation_share

@@ -38,11 +38,7 @@ _LISTS = ("top_level.txt", "entry_points.txt", "sources.txt", "requires.txt")
 
 
 def package_files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
-    """The files of a topic in some packages, each with its name, in the order of the names.
-
-    Raises:
-        InputError: packages that are missing or of another version, all of them.
-    """
+    """The files of a topic in some packages, each with its name, in the order of the names."""
     _refuse_other_versions(packages)
     result = {}
     for name in packages:

@@ -288,11 +288,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
 
 
 def piece_ids_of_file(path: Path) -> dict[str, int]:
-    """Ids of the pieces of a model file that somebody gives.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Ids of the pieces of a model file that somebody gives."""
     file_kinds.refuse_wrong_file_kind(path)
     content = path.read_bytes()
     if is_json_tokenizer(content):
