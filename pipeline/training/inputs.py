@@ -11,7 +11,7 @@ import torch
 from pike_mixing import RULES
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, RunFacts
-from pike_mixing.limits import Proportions
+from pike_mixing.setting_limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings

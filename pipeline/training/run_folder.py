@@ -20,7 +20,7 @@ from typing import Any, Self
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import NonNegativeInt
+from pike_mixing.setting_limits import NonNegativeInt
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint

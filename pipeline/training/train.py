@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pike_mixing import RULES, registry
+from pike_mixing import RULES, method_registry
 from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
@@ -131,7 +131,7 @@ def pretrain(
     chosen = inputs.settings_from_grid(work, mixture)
     if work.rule not in RULES:
         code_fingerprint.record_loaded_files()
-    method = registry.build_method(work.rule, work.method | chosen, f"{run}: method")
+    method = method_registry.build_method(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
         # The last bits of results depend on their number.

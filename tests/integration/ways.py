@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
@@ -121,7 +121,7 @@ class Way:
         net = initial_model(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
         self.reference = reference and Net(checkpoint.load_model(reference))
-        self.method = registry.build_method(work.rule, work.method, "run.json")
+        self.method = method_registry.build_method(work.rule, work.method, "run.json")
         self.has_moments = self.method.needs().moments_per_domain
         self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from repository import ROOT
 
-from pike_mixing import Delivered, registry
+from pike_mixing import Delivered, method_registry
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
@@ -205,7 +205,7 @@ def of_ours():
     """Rows of each domain in both stages, in a loop of ours."""
     torch = pytest.importorskip("pike_mixing.torch")
     settings = {name: value for name, value in STAGES.items() if name != "rule"}
-    rule = registry.build_method("schedule", settings | {"steps": 100}, "test")
+    rule = method_registry.build_method("schedule", settings | {"steps": 100}, "test")
     parts = {name: list(range(9)) for name in ("web", "code")}
     mixing = torch.Mixing(rule, torch.MixedDataset(parts, 8, steps=100), rounding="systematic")
     counts = np.zeros((2, 2))

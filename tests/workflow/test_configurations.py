@@ -100,7 +100,7 @@ OWN = """
 import dataclasses
 from pathlib import Path
 
-from pike_mixing.limits import PositiveFloat
+from pike_mixing.setting_limits import PositiveFloat
 from pike_mixing.rules.static import Mix
 
 Path(__file__).with_name("imported").touch()
