@@ -25,7 +25,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import DomainRows
-from pipeline.model import adamw, checkpoint, models
+from pipeline.model import adamw, checkpoint, learning_rate, models
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
@@ -325,8 +325,8 @@ class _Training:
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = adamw.learning_rate_at_step(state.step, self.work.training)
-            adamw.set_learning_rate(self.optimizer, rate)
+            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
+            learning_rate.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):

@@ -13,7 +13,7 @@ from pike_mixing import method_registry
 from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
-from pipeline.model import adamw, checkpoint
+from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files
 from pipeline.runtime.settings_messages import validate
@@ -139,7 +139,7 @@ class Way:
             self.optimizer = adamw.build_adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: adamw.learning_rate_at_step(step, recipe) / first
+            self.optimizer, lambda step: learning_rate.learning_rate_at_step(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):
