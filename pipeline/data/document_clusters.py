@@ -22,8 +22,8 @@ import yaml
 
 from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
-from pipeline.data import filters
-from pipeline.data.local import LocalSource
+from pipeline.data import document_filters
+from pipeline.data.local_files import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.settings_messages import validate
@@ -130,8 +130,9 @@ def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Cluster
     from sklearn.preprocessing import normalize
 
     # Words of two characters or more; of scripts without blanks between words, each character.
-    mark = filters.combining_mark_pattern()
-    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{mark})+"
+    mark = document_filters.combining_mark_pattern()
+    letter = document_filters.LETTER
+    words = f"{document_filters.UNSPACED}|{letter}(?:{letter}|{mark})+"
     vectorizer = TfidfVectorizer(
         token_pattern=words, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
     )

@@ -17,7 +17,7 @@ from huggingface_hub import HfFileSystem
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from pike_mixing.errors import InputError
-from pipeline.data import formats
+from pipeline.data import file_formats
 from pipeline.data.file_settings import HuggingFaceSettings
 from pipeline.data.source_interface import Document, NamedFile
 from pipeline.runtime import hub_downloads
@@ -61,7 +61,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             fetched_files.append(
                 {"file": path, "bytes": fetched.stat().st_size, "identity": identity}
             )
-            reading = formats.SourceFile(
+            reading = file_formats.SourceFile(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",
                 field=self.field,
@@ -69,7 +69,7 @@ class HuggingFaceSource(HuggingFaceSettings):
                 path=fetched,
                 skipped=skipped,
             )
-            yield from formats.read_source_file(reading)
+            yield from file_formats.read_source_file(reading)
 
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
@@ -119,5 +119,5 @@ class HuggingFaceSource(HuggingFaceSettings):
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
         where = f"dataset {self.dataset!r}"
-        formats.refuse_unknown_formats(result, where, "name other files in data_files")
+        file_formats.refuse_unknown_formats(result, where, "name other files in data_files")
         return result

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pike_mixing.errors import InputError
-from pipeline.data import describe, filters
+from pipeline.data import describe, document_filters
 from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
     ENOUGH_DOCUMENTS,
@@ -30,7 +30,7 @@ from pipeline.data.corpus_settings import (
     is_in_search_split,
     normalise_text,
 )
-from pipeline.data.filters import has_evaluation_item
+from pipeline.data.document_filters import has_evaluation_item
 from pipeline.data.shards import (
     DOCUMENT,
     FORMAT,
@@ -150,7 +150,7 @@ def pack_corpus(
     values = atomic_files.read_json_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
     unwanted = chosen.hygiene.decontaminate
-    items = filters.item_files(unwanted) if unwanted else []
+    items = document_filters.item_files(unwanted) if unwanted else []
     # Items that `pike fetch` wrote are known by their manifest. The corpus is renamed beside
     # itself: paths relative to it stay right.
     manifests = [path.parent / atomic_files.MANIFEST for path in items]
@@ -227,7 +227,7 @@ class _CorpusPacker:
         hygiene = self._settings.hygiene
         if hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
-            filters.item_ngram_hashes(hygiene.decontaminate)
+            document_filters.item_ngram_hashes(hygiene.decontaminate)
         encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
         reading = list_batches(self._files)
         for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):

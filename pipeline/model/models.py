@@ -31,7 +31,7 @@ def model_without_weights(shape: settings.Model, vocabulary: int) -> Transformer
 
 def _import_transformers_model() -> ModuleType:
     # Its package takes seconds to import and may not be installed.
-    return importlib.import_module("pipeline.model.foreign")
+    return importlib.import_module("pipeline.model.transformers_model")
 
 
 def shard_model(model: Transformer, device: torch.device) -> None:

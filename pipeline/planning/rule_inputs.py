@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pipeline.planning import records
+from pipeline.planning import manifest_places
 from pipeline.planning.plan import Plan, Settings
 from pipeline.planning.stage_settings import decontamination_tasks_by_path, needs_method_states
 from pipeline.runtime import file_patterns, made_from
@@ -136,7 +136,9 @@ class RuleInputs:
 
     def _inputs_of_database(self, selection: str) -> dict[str, list[str]]:
         experiment = self.plan.experiment_of_database(selection)
-        return {"records": [place for _, _, place in records.database_manifests(experiment)]}
+        return {
+            "records": [place for _, _, place in manifest_places.database_manifests(experiment)]
+        }
 
     _inputs_of_database_of_selection = _inputs_of_database
 

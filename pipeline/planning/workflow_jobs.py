@@ -19,19 +19,19 @@ import yaml
 
 from pike_mixing.errors import InputError, refuse
 from pipeline.planning import (
+    manifest_places,
     methods,
     outdated,
     output_root,
     plan_hints,
     planner,
-    records,
-    slurm,
+    slurm_executor,
     snakemake_internals,
     stages,
 )
 from pipeline.planning.plan import WorkName
 from pipeline.planning.profile import TRAINS, Profile
-from pipeline.planning.rule_resources import RuleResources
+from pipeline.planning.requested_resources import RuleResources
 from pipeline.runtime import environment, fork_server, locks, signal_handler
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -58,7 +58,7 @@ def start_fork_servers(rules: Iterable[str], profile: Profile, prefix: str) -> s
         own = [rule for rule in on_cpu if not profile.value(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
-            commands = (records.MADE[rule].stage or rule for rule in own)
+            commands = (manifest_places.MADE[rule].stage or rule for rule in own)
             places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
             fork_server.start_server(name, places, prefix)
     return fork_server.client_command(name) if name else ""
@@ -112,7 +112,7 @@ class WorkflowJobs:
         """
         signal_handler.restore_child_signals()
         _ensure_user_name()
-        slurm.ignore_checkpoint_signals()
+        slurm_executor.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
         self._shell, self._ancient, self._warn = shell, ancient, warn
         request = self._request

@@ -265,5 +265,5 @@ def refuse_too_few_devices(requested: int, device: torch.device) -> None:
 def code_modules(work: settings.Run) -> tuple[str, ...]:
     """The modules whose code a run is a function of."""
     rule = RULES.get(work.rule, work.rule).partition(":")[0]
-    foreign = ("pipeline.model.foreign",) if work.model.architecture else ()
+    foreign = ("pipeline.model.transformers_model",) if work.model.architecture else ()
     return "pipeline.training.train", rule, *foreign

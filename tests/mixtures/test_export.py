@@ -26,7 +26,7 @@ from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.trainer_formats import FORMATS
-from pipeline.data.local import LocalSource
+from pipeline.data.local_files import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000

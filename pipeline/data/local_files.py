@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.data import formats
+from pipeline.data import file_formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.file_settings import LocalSettings
 from pipeline.data.source_interface import CUT, Document, NamedFile, Source
@@ -81,9 +81,9 @@ class LocalSource(LocalSettings, Source):
 
     def source_file(
         self, path: Path, name: str, skipped: Counter[str], cut: str
-    ) -> formats.SourceFile:
+    ) -> file_formats.SourceFile:
         """One of its files as it is to be read; text files are cut as `cut` says."""
-        return formats.SourceFile(
+        return file_formats.SourceFile(
             name=name,
             place=str(path),
             field=self.field,
@@ -96,7 +96,9 @@ class LocalSource(LocalSettings, Source):
     def _read_file(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
         """The documents of one file, which nobody may change meanwhile."""
         before = atomic_files.file_stamp(path)
-        yield from formats.read_source_file(self.source_file(path, name, skipped, self.documents))
+        yield from file_formats.read_source_file(
+            self.source_file(path, name, skipped, self.documents)
+        )
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
@@ -119,7 +121,7 @@ class LocalSource(LocalSettings, Source):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        formats.refuse_unknown_formats(result, "files")
+        file_formats.refuse_unknown_formats(result, "files")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
         return [
             NamedFile(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result
@@ -127,7 +129,11 @@ class LocalSource(LocalSettings, Source):
 
     def _refuse_unfitting_cut(self, listed: list[NamedFile]) -> None:
         """Stops at files that `documents` does not fit."""
-        other = [path for path, name in listed if formats.format_suffix(name) not in formats.TEXT]
+        other = [
+            path
+            for path, name in listed
+            if file_formats.format_suffix(name) not in file_formats.TEXT
+        ]
         if other and self.documents != "file":
             raise InputError(
                 f"documents: {self.documents!r} is for text files, but {other[0]} has documents of "
@@ -146,8 +152,8 @@ class LocalSource(LocalSettings, Source):
         """How many of its files are one document each."""
         if self.documents != "file":
             return 0
-        suffixes = [formats.format_suffix(name) for _, name in self.named_files()]
-        return sum(suffix in formats.TEXT for suffix in suffixes)
+        suffixes = [file_formats.format_suffix(name) for _, name in self.named_files()]
+        return sum(suffix in file_formats.TEXT for suffix in suffixes)
 
 
 def _without_dataset_caches(files: list[str]) -> list[str]:
@@ -179,7 +185,7 @@ def check_first_documents(source: LocalSource) -> None:
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
         # A text file may be one document, which is not read whole here.
         source_file = source.source_file(path, name, Counter(), cut="1000 characters")
-        next(formats.read_source_file(source_file), None)
+        next(file_formats.read_source_file(source_file), None)
 
 
 def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
