@@ -39,7 +39,7 @@ from benchmarks.finder_scores import (
 )
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, table
+from pike_mixing.finders import registry, swarm_table
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.swarms import catalogue
@@ -120,7 +120,7 @@ def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
     path = catalogue.find_table(Path(config["table"]))
 
     def rows(where: Mapping[str, Any]) -> Swarm:
-        return table.read_swarm(path, where={n: str(v) for n, v in where.items()})
+        return swarm_table.read_swarm(path, where={n: str(v) for n, v in where.items()})
 
     return rows(config["train"]), {n: rows(where) for n, where in config["tests"].items()}
 
@@ -128,7 +128,7 @@ def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
 def predictions(config: dict[str, Any], name: str, runs: int, draw: int) -> dict[str, Any]:
     """One draw's predictions for each test [T, N], and its optimum for each target [T, K].
 
-    So many training runs are drawn without replacement; draw 0 is the beginning of the table.
+    So many training runs are drawn without replacement; draw 0 is the beginning of the swarm_table.
     """
     train, tests = swarms(config)
     rows = np.arange(runs)

@@ -26,8 +26,8 @@ from benchmarks import records
 from benchmarks.finders import configured
 from benchmarks.records import ROOT
 from pike_mixing.arrays import Floats
-from pike_mixing.finders import design, prediction_scores, table
-from pike_mixing.finders.best import Best
+from pike_mixing.finders import mixture_design, prediction_scores, swarm_table
+from pike_mixing.finders.best_run import Best
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -42,7 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
     cores, config = parser.parse_args().cores, configured("own_swarm")
-    free = design.MixtureDistribution(
+    free = mixture_design.MixtureDistribution(
         np.full(len(DOMAINS), 1 / len(DOMAINS)), np.full(len(DOMAINS), np.inf)
     )
     drawn = named("drawn", free.mixtures(config["runs"], seed=0))
@@ -57,7 +57,7 @@ def main() -> None:
         )
     )
     trained_NxK = swarm.weights_and_losses()[0]
-    next_NxK = design.propose_mixtures(
+    next_NxK = mixture_design.propose_mixtures(
         "informative", config["next"], free, trained_NxK, law.optimum_SxK
     )
     proposed = named("next", next_NxK)
@@ -162,7 +162,7 @@ def read(path: Path, mixtures: Mapping[str, Floats], losses: Mapping[str, Any]) 
     rows = [[name, *mixtures[name].tolist(), *losses[name][0].tolist()] for name in mixtures]
     with path.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([header, *rows])
-    return table.read_swarm(path)
+    return swarm_table.read_swarm(path)
 
 
 if __name__ == "__main__":

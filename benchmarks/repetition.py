@@ -27,7 +27,7 @@ from benchmarks import records
 from benchmarks.records import ROOT
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.finders import design
+from pike_mixing.finders import mixture_design
 from pike_mixing.finders.exposure_law import ExposureLaw
 from pike_mixing.finders.gaussian_process import GaussianProcess
 from pike_mixing.finders.interface import Inventory, Proxy, Swarm
@@ -47,7 +47,7 @@ def main() -> None:
     domains, count = tuple(plan["domains"]), len(plan["documents"])
     write_texts(plan)
     K = len(domains)
-    draw = design.MixtureDistribution(np.full(K, 1 / K), np.full(K, np.inf))
+    draw = mixture_design.MixtureDistribution(np.full(K, 1 / K), np.full(K, np.inf))
     chosen = plan["mixtures"]
     weights = {a: draw.mixtures(chosen["count"], chosen["seed"] + a).round(4) for a in range(count)}
     methods = {a: {f"{n:02}": w / w.sum() for n, w in enumerate(weights[a])} for a in weights}

@@ -20,11 +20,11 @@ import numpy as np
 
 from benchmarks import records
 from benchmarks.finders import configured
-from pike_mixing.finders import prediction_scores, table
+from pike_mixing.finders import prediction_scores, swarm_table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
+from pike_mixing.finders.loss_scaling import extrapolate
 from pike_mixing.finders.mixing_law import MixingLaw
-from pike_mixing.finders.scaling import extrapolate
 
 DOMAINS = ("arxiv", "book", "c4", "github", "commoncrawl", "stackexchange", "wikipedia")
 
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def rows(path: Path, **where: str) -> Swarm:
-    return table.read_swarm(
+    return swarm_table.read_swarm(
         path,
         DOMAINS,
         where=where,

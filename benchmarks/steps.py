@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from benchmarks import measure
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.arrays import Ints
 from pike_mixing.interface import RunFacts
 from pike_mixing.torch.engine import Engine
@@ -56,7 +56,9 @@ class Stepper:
             mixture=dict.fromkeys(names, 1 / K),
         )
         self.size = size
-        self.method = registry.build_method(rule, values, f"benchmark: {rule}").for_run(facts)
+        self.method = method_registry.build_method(rule, values, f"benchmark: {rule}").for_run(
+            facts
+        )
         self.needs = self.method.needs()
         self.model = initial_model(size.model, size.vocabulary, 0)
         recipe = measure.steady(size.rows, size.length)

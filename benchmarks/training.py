@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from benchmarks import measure
 from benchmarks.steps import Size
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.torch.chunked_loss import product_of_rows
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
@@ -87,7 +87,7 @@ def step_of_ours(
     passing = StepGradient(
         net, passes, micro_batch_rows=rows, statistics_micro_batch_rows=1, max_norm=recipe.clip_norm
     )
-    method = registry.build_method("mix", {}, "benchmark")
+    method = method_registry.build_method("mix", {}, "benchmark")
     state, count_K = method.init(("all",), 0), np.array([recipe.rows])
 
     def step(tokens_BxL1: Tensor) -> None:

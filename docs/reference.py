@@ -21,12 +21,12 @@ from pipeline.planning import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "A method": ("interface", "registry", "apportion", "alarms", "movement", "flat_metrics"),
+    "A method": ("interface", "method_registry", "apportion", "alarms", "moved_rows", "flat_metrics"),
     "In torch and in trainers": (
         "torch.mixing", "torch.mixed_dataset", "torch.losses", "torch.gradients",
         "torch.reduce_signals", "transformers", "lightning", "grain", "delivered",
     ),
-    "Mixtures from other runs": ("finders.table", "finders.fit", "mixtures.export"),
+    "Mixtures from other runs": ("finders.swarm_table", "finders.fit", "mixtures.export"),
 }  # fmt: skip
 """Modules of the library for whoever calls it; finders and rules follow by their tables."""
 MORE_FINDERS = ("mixmin", "mixture_reuse")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pike_mixing.interface import Statistics as Statistics
     from pike_mixing.interface import StatisticsNeed as StatisticsNeed
     from pike_mixing.interface import ValidationNeed as ValidationNeed
-    from pike_mixing.movement import Movement as Movement
-    from pike_mixing.registry import METHODS as METHODS
-    from pike_mixing.registry import make as make
+    from pike_mixing.method_registry import METHODS as METHODS
+    from pike_mixing.method_registry import make as make
+    from pike_mixing.moved_rows import Movement as Movement
     from pike_mixing.rules.adatask import AdaTask as AdaTask
     from pike_mixing.rules.ado import ADO as ADO
     from pike_mixing.rules.aioli import Aioli as Aioli
@@ -98,7 +98,7 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Alarm": "pike_mixing.alarms:Alarm",
     "Watch": "pike_mixing.alarms:Watch",
     "Delivered": "pike_mixing.delivered:Delivered",
-    "Movement": "pike_mixing.movement:Movement",
+    "Movement": "pike_mixing.moved_rows:Movement",
     "InputError": "pike_mixing.errors:InputError",
     "RunFacts": "pike_mixing.interface:RunFacts",
     "Method": "pike_mixing.interface:Method",
@@ -108,8 +108,8 @@ _PLACES = {place.partition(":")[2]: place for place in RULES.values()} | {
     "Statistics": "pike_mixing.interface:Statistics",
     "StatisticsNeed": "pike_mixing.interface:StatisticsNeed",
     "ValidationNeed": "pike_mixing.interface:ValidationNeed",
-    "METHODS": "pike_mixing.registry:METHODS",
-    "make": "pike_mixing.registry:make",
+    "METHODS": "pike_mixing.method_registry:METHODS",
+    "make": "pike_mixing.method_registry:make",
     "proposed_coefficients": "pike_mixing.rules.pike:proposed_coefficients",
 }
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pike_mixing import METHODS, bench, delivered, registry
+from pike_mixing import METHODS, bench, delivered, method_registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, table
+from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, swarm_table
 from pike_mixing.finders import registry as finder_registry
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.parser import Parser
@@ -147,7 +147,7 @@ def _add_table_options(command: Any) -> None:
 
 
 def _add_fit_options(command: Any) -> None:
-    command.description = table.__doc__
+    command.description = swarm_table.__doc__
     command.add_argument("finder", help=f"{', '.join(TABLE_FINDERS)}")
     command.add_argument("table", type=Path, help=ABOUT_TABLE)
     about = (
@@ -205,7 +205,7 @@ def methods_text(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
-        find = finder_registry.finder_class if name in FINDERS else registry.rule_class
+        find = finder_registry.finder_class if name in FINDERS else method_registry.rule_class
         kinds = {name: find(name)}
     return "\n\n".join(
         "\n".join([name, *wrap_text(kind.about, "  "), *setting_lines(kind)])

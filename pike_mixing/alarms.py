@@ -4,7 +4,7 @@
     no-rows            a domain has not been in any batch for a while
     epochs             a domain's text has been repeated too often
     nan-signal         a gradient statistic of a domain that had rows is no finite number
-    never-moved        the method has mixed as its initial weights do (`pike_mixing.movement`)
+    never-moved        the method has mixed as its initial weights do (`pike_mixing.moved_rows`)
     worse              the loss of a domain's held-out rows has risen above its lowest
 
 An alarm is raised once for a kind and a domain, and again only when its condition has gone and
@@ -21,9 +21,9 @@ import numpy as np
 
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.interface import State, Statistics
-from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
-from pike_mixing.movement import Movement
+from pike_mixing.moved_rows import Movement
 from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.setting_limits import NonNegativeFloat, PositiveFloat, PositiveInt
 from pike_mixing.settings import CheckedSettings
 
 FEWEST_DOMAINS = 3

@@ -49,7 +49,7 @@ from pike_mixing.finders import (
     exponential_law,
     prediction_scores,
     registry,
-    table,
+    swarm_table,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
 from pike_mixing.settings import unknown_name_message
@@ -226,7 +226,7 @@ def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_folds(name, _thin_losses(table.read_swarm(one)))
+        result += make_folds(name, _thin_losses(swarm_table.read_swarm(one)))
     return result
 
 
@@ -236,12 +236,14 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     blocks = frozen_row_blocks(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
-        result += make_folds(one.name.partition(".")[0], _thin_losses(table.read_swarm(one)))
+        result += make_folds(one.name.partition(".")[0], _thin_losses(swarm_table.read_swarm(one)))
     return result
 
 
 def _read_regmix_swarm(model_size: str) -> Swarm:
-    return table.read_swarm(catalogue.find_table(Path("regmix")), where={"parameters": model_size})
+    return swarm_table.read_swarm(
+        catalogue.find_table(Path("regmix")), where={"parameters": model_size}
+    )
 
 
 def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:

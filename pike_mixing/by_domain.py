@@ -6,7 +6,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.limits import Proportions
+from pike_mixing.setting_limits import Proportions
 from pike_mixing.settings import domain_problems, plain_value, value_problems
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import grain
 import numpy as np
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError
@@ -67,7 +67,7 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
             raise InputError('datasets: give at least one domain by its name: {"en": english}')
         if batch_rows < 1:
             raise InputError(f"batch_rows: {batch_rows} must be at least 1")
-        self.rule = registry.make(rule) if isinstance(rule, str) else rule
+        self.rule = method_registry.make(rule) if isinstance(rule, str) else rule
         if self.rule.needs() != Needs():
             raise InputError(
                 f"rule: {type(self.rule).__name__} follows losses or gradients, which a data set "

@@ -1,7 +1,7 @@
 """Settings as frozen dataclasses, checked when they are made: all mistakes are told at once.
 
-A field is the one definition of its setting: name, type, limits (`pike_mixing.limits`), default,
-and the docstring below it.
+A field is the one definition of its setting: name, type, limits (`pike_mixing.setting_limits`),
+default, and the docstring below it.
 """
 
 import ast
@@ -31,7 +31,7 @@ from typing import (
 )
 
 from pike_mixing.errors import refuse, shortened_repr
-from pike_mixing.limits import WIDEST, Limits
+from pike_mixing.setting_limits import WIDEST, Limits
 
 T = TypeVar("T")
 

@@ -12,8 +12,8 @@ from typing import Self
 import numpy as np
 
 from pike_mixing.arrays import Array, Floats, Ints
-from pike_mixing.limits import NonNegativeInt, PositiveInt
 from pike_mixing.numerics.moments import variance_of_rows
+from pike_mixing.setting_limits import NonNegativeInt, PositiveInt
 from pike_mixing.settings import CheckedSettings
 
 State = dict[str, Array]

@@ -378,7 +378,7 @@ def commands() -> list[Command]:
             _option("--field", "of JSON or Parquet (default: text)", default="text"),
             _option("--seed", "of the clustering (default: 0)", type=integer_parser(0, 2**32 - 1),
                     default=0),
-            by="pipeline.data.domains:write_clusters"),
+            by="pipeline.data.document_clusters:write_clusters"),
         _command("check", "verify", "name files that are damaged, missing or foreign", many,
             _workers("files hashed at once (default: as many as processors)"),
             _format("text", "json"), by="pipeline.planning.verify:verify_results"),

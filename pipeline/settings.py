@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pike_mixing.alarms import AlarmLimits
-from pike_mixing.limits import (
+from pike_mixing.setting_limits import (
     Limits,
     NonNegativeFloat,
     NonNegativeInt,

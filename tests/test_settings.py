@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
+from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from pike_mixing.settings import (
     CheckedSettings,
     is_of_type,

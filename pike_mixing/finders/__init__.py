@@ -11,6 +11,6 @@ FINDERS = {
     "scheffe": "pike_mixing.finders.scheffe:Scheffe",
     "gaussian-process": "pike_mixing.finders.gaussian_process:GaussianProcess",
     "mde": "pike_mixing.finders.data_experts:MDE",
-    "best": "pike_mixing.finders.best:Best",
+    "best": "pike_mixing.finders.best_run:Best",
     "average": "pike_mixing.finders.proxy_average:Average",
 }

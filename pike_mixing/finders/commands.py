@@ -16,10 +16,10 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import (
     conformal_intervals,
     cross_validation,
+    loss_scaling,
     options,
     prediction_scores,
-    saved,
-    scaling,
+    saved_predictors,
 )
 from pike_mixing.finders.fit import Fit, fit
 from pike_mixing.finders.interface import Swarm, SwarmFinder
@@ -60,10 +60,10 @@ def _fit_and_save_target(arguments: argparse.Namespace, losses: Sequence[str]) -
     swarm, unread = swarm.without_unread_domains()
     finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
-        swarm = scaling.extrapolate(
+        swarm = loss_scaling.extrapolate(
             swarm, options.parse_numbers(arguments.at, "--at", options.SIZES)
         )
-    scaling.refuse_several_sizes(swarm)
+    loss_scaling.refuse_several_sizes(swarm)
     result = fit(finder, swarm, resamples=arguments.resamples, seed=arguments.seed)
     values = {
         "finder": arguments.finder,
@@ -89,7 +89,7 @@ def _fit_and_save_target(arguments: argparse.Namespace, losses: Sequence[str]) -
     if arguments.test is not None:
         values["test"] = _scores_on_test_table(arguments, swarm, finder, result)
     if arguments.save is not None:
-        record = saved.predictor_record(arguments.finder, finder, swarm, result.result)
+        record = saved_predictors.predictor_record(arguments.finder, finder, swarm, result.result)
         try:
             arguments.save.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
@@ -149,7 +149,7 @@ def _scores_on_test_table(
 ) -> dict[str, Any]:
     """Predictions for another table, judged by its mixtures' mean losses."""
     other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).without_unread_domains()
-    scaling.refuse_several_sizes(other, "--test-where")
+    loss_scaling.refuse_several_sizes(other, "--test-where")
     if further := [domain for domain in other.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
@@ -261,7 +261,7 @@ def _parse_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
 
 def predicted_loss_text(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
-    kept = saved.load_predictor(arguments.predictor)
+    kept = saved_predictors.load_predictor(arguments.predictor)
     weights_K = _parse_mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(
         np.stack([weights_K, kept.optimum_K, kept.swarm.uniform_weights()])

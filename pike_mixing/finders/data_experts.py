@@ -26,8 +26,8 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, mixmin, slsqp
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
-from pike_mixing.limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.setting_limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.settings import CheckedSettings
 
 PENALTIES = tuple(10.0**power for power in range(-6, 4))

@@ -17,7 +17,8 @@ from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.limits import (
+from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.setting_limits import (
     Limits,
     NonNegativeFloat,
     NonNegativeInt,
@@ -26,7 +27,6 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.settings import CheckedSettings
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import FINDERS, registry, table
+from pike_mixing.finders import FINDERS, registry, swarm_table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
 from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms import catalogue
@@ -93,12 +93,12 @@ def read_swarm_and_target(
     """The table that the options name, with the losses of a target, and their weights in it.
 
     Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
-    of the table.
+    of the swarm_table.
     """
     weights = parse_numbers(losses, "--target", default=1.0, at_least=0)
     swarm = swarm_of_options(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
-    names = table.loss_names(weights, arguments.loss_columns or table.LOSS)
+    names = swarm_table.loss_names(weights, arguments.loss_columns or swarm_table.LOSS)
     return swarm, every | dict(zip(names, weights.values(), strict=True))
 
 
@@ -132,8 +132,8 @@ def swarm_of_options(
     path, metrics, chosen = (getattr(arguments, name) for name in option_names)
     where = parse_text_pairs(chosen, f"--{option_names[2]}".replace("_", "-"))
     sizes = parse_text_pairs(arguments.size_columns, "--size-columns")
-    table.refuse_unknown_names(sizes, SIZES, "--size-columns")
-    swarm = table.read_swarm(
+    swarm_table.refuse_unknown_names(sizes, SIZES, "--size-columns")
+    swarm = swarm_table.read_swarm(
         catalogue.find_table(path),
         losses,
         metrics=metrics,

@@ -16,7 +16,14 @@ import numpy as np
 from pike_mixing import by_domain, table_files
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import design, mixture_reuse, options, scaling, schedule_finder, table
+from pike_mixing.finders import (
+    loss_scaling,
+    mixture_design,
+    mixture_reuse,
+    options,
+    schedule_finder,
+    swarm_table,
+)
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -33,7 +40,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
     trained_NxK = swarm.weights_and_losses()[0] if swarm else np.empty((0, len(domains)))
-    new_NxK = design.propose_mixtures(
+    new_NxK = mixture_design.propose_mixtures(
         arguments.kind,
         arguments.count,
         _mixture_distribution(arguments, domains),
@@ -43,7 +50,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     )
     if optimum_SxK is not None and noise is not None:
         before, after = (
-            design.smallest_visible_loss_difference(optimum_SxK, mixtures, noise)
+            mixture_design.smallest_visible_loss_difference(optimum_SxK, mixtures, noise)
             for mixtures in (trained_NxK, np.concatenate([trained_NxK, new_NxK]))
         )
         # Beside the table, which is read by programs.
@@ -53,10 +60,10 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
         )
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    pattern = arguments.weight_columns or table.WEIGHT
+    pattern = arguments.weight_columns or swarm_table.WEIGHT
     if arguments.metrics is not None:
         columns = table_files.read_columns(arguments.table)
-        pattern = table.pair_pattern(columns, arguments.weight_columns, table.WEIGHT)
+        pattern = swarm_table.pair_pattern(columns, arguments.weight_columns, swarm_table.WEIGHT)
     writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()
@@ -67,9 +74,9 @@ def _resampled_optima(
 ) -> tuple[Floats, float | None]:
     """Mixtures [S, K] of resampled tables, and the error of the fit on held-out runs, if any.
 
-    A domain that no run reads has no weight in them, but a place in the design.
+    A domain that no run reads has no weight in them, but a place in the mixture_design.
     """
-    scaling.refuse_several_sizes(swarm)
+    loss_scaling.refuse_several_sizes(swarm)
     read, unread = swarm.without_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = read.in_columns(result.optimum_SxK, swarm.domains)
@@ -99,12 +106,12 @@ def _refuse_bad_options(arguments: argparse.Namespace) -> None:
 
 def _mixture_distribution(
     arguments: argparse.Namespace, domains: tuple[str, ...]
-) -> design.MixtureDistribution:
+) -> mixture_design.MixtureDistribution:
     caps = options.parse_numbers(arguments.cap, "--cap", domains)
     prior = options.parse_numbers(arguments.prior, "--prior", domains)
     if negative := [f"{name}={cap:g}" for name, cap in caps.items() if cap < 0]:
         raise InputError(f"--cap: {', '.join(negative)} must not be negative")
-    return design.MixtureDistribution(
+    return mixture_design.MixtureDistribution(
         by_domain.shares_in_order(prior or None, domains, "--prior"),
         np.array([float(caps.get(domain, np.inf)) for domain in domains]),
         arguments.concentration,

@@ -17,7 +17,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.limits import (
+from pike_mixing.numerics.simplex import capped_weights, effective_domains
+from pike_mixing.setting_limits import (
     Limits,
     NonNegativeInt,
     PositiveFloat,
@@ -25,7 +26,6 @@ from pike_mixing.limits import (
     PositiveProportions,
     Proportions,
 )
-from pike_mixing.numerics.simplex import capped_weights, effective_domains
 from pike_mixing.settings import CheckedSettings
 
 if TYPE_CHECKING:

@@ -17,8 +17,14 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, slsqp
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.setting_limits import (
+    Limits,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    Proportions,
+)
 from pike_mixing.settings import CheckedSettings
 
 STEP = 1e-6

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import exposure_law, gaussian_process, options, saved, scheffe
+from pike_mixing.finders import exposure_law, gaussian_process, options, saved_predictors, scheffe
 from pike_mixing.finders.convex_program import ConvexProgram
 from pike_mixing.finders.regmix import Trees
 from pike_mixing.finders.smooth_finder import Surface
@@ -83,7 +83,7 @@ def render_page(
             if number is not None and not 0 < number < math.inf
         ]
     )
-    kept = saved.load_predictor(path)
+    kept = saved_predictors.load_predictor(path)
     domains = kept.swarm.domains
     if len(kept.swarm.phases) > 1:
         raise InputError(

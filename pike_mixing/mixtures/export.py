@@ -21,7 +21,7 @@ import numpy as np
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import commands, options, saved
+from pike_mixing.finders import commands, options, saved_predictors
 from pike_mixing.mixtures.trainer_formats import (
     FORMATS,
     TEXT_FILE,
@@ -479,7 +479,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
             "`pike advise` one --scenario and --model"
         )
     values = several[0]
-    if values.get("format") == saved.FORMAT:
+    if values.get("format") == saved_predictors.FORMAT:
         phases = values["phases"]
         if len(phases) > 1:
             return plan_of_rule(

@@ -16,7 +16,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse_without_package
-from pike_mixing.finders import prediction_scores, registry, saved, table
+from pike_mixing.finders import prediction_scores, registry, saved_predictors, swarm_table
 from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
@@ -81,8 +81,8 @@ def run_trial(seed: int = 0) -> Trial:
         "try", "scipy", ", or name the extra: `uvx --from './pike_mixing[try]' pike-mixing try`"
     )
     path = catalogue.find_table(Path("regmix"))
-    proxies = table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
-    models = table.read_swarm(path, where={"parameters": "1e9"})
+    proxies = swarm_table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
+    models = swarm_table.read_swarm(path, where={"parameters": "1e9"})
     finder: Any = registry.build_finder(FINDER, {}, "try")
     result = finder.find(proxies)
     weights_NxK, loss_NxM = models.weights_and_losses()
@@ -104,7 +104,7 @@ def run_trial(seed: int = 0) -> Trial:
         chosen_K=weights_NxK[predicted_2xN[1].argmin()],
         optimum_K=result.weights_K,
         predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],
-        record=saved.predictor_record(FINDER, finder, proxies, result),
+        record=saved_predictors.predictor_record(FINDER, finder, proxies, result),
     )
 
 

@@ -9,9 +9,15 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Proportions, ShareBelowOne
 from pike_mixing.numerics import laws
 from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean
+from pike_mixing.setting_limits import (
+    Limits,
+    NonNegativeInt,
+    PositiveInt,
+    Proportions,
+    ShareBelowOne,
+)
 
 log = logging.getLogger("pike")
 

@@ -16,8 +16,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
-from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, ShareBelowOne
 from pike_mixing.numerics.simplex import keys_for_shuffling, softmax
+from pike_mixing.setting_limits import PositiveFloat, PositiveInt, PositiveShare, ShareBelowOne
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Signals, State
-from pike_mixing.limits import PositiveFloat
 from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.surgery import Surgeon, gramian_and_present_domains
+from pike_mixing.setting_limits import PositiveFloat
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

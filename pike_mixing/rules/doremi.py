@@ -11,8 +11,8 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method, Needs, Signals, State
-from pike_mixing.limits import Limits, PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean, softmax
+from pike_mixing.setting_limits import Limits, PositiveFloat, Proportions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -9,9 +9,9 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import refuse
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.limits import NonNegativeFloat, PositiveFloat
 from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.static import Mix
+from pike_mixing.setting_limits import NonNegativeFloat, PositiveFloat
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's constants for the logits; the last one also keeps a loss off its lower bound."""

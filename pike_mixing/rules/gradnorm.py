@@ -8,9 +8,9 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
 from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.surgery import Surgeon, gramian_and_present_domains
+from pike_mixing.setting_limits import NonNegativeFloat, NonNegativeInt, PositiveFloat
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method, Needs, Signals, State
-from pike_mixing.limits import NonNegativeInt, Proportions, ShareBelowOne
 from pike_mixing.numerics.simplex import softmax
+from pike_mixing.setting_limits import NonNegativeInt, Proportions, ShareBelowOne
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

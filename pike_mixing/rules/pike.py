@@ -10,7 +10,8 @@ import numpy as np
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics, StatisticsNeed
-from pike_mixing.limits import (
+from pike_mixing.numerics.simplex import log_softmax, logsumexp, softmax
+from pike_mixing.setting_limits import (
     NonNegativeFloat,
     NonNegativeInt,
     PositiveFloat,
@@ -19,7 +20,6 @@ from pike_mixing.limits import (
     ShareBelowOne,
     VarianceRows,
 )
-from pike_mixing.numerics.simplex import log_softmax, logsumexp, softmax
 
 PRESETS: dict[str, dict[str, int | str]] = {
     "paper": {"first": 0, "norm": "plug-in", "rows": 2},

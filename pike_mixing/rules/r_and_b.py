@@ -9,9 +9,9 @@ from pike_mixing import by_domain
 from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.interface import Method, Needs, Signals, State
-from pike_mixing.limits import PositiveFloat, PositiveInt, Proportions
 from pike_mixing.numerics.simplex import softmax
 from pike_mixing.rules.surgery import gramian_and_present_domains
+from pike_mixing.setting_limits import PositiveFloat, PositiveInt, Proportions
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,6 @@ from pike_mixing.apportion import apportion_over_steps
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
-from pike_mixing.limits import PositiveFloat, PositiveInt, PositiveShare, Proportions, VarianceRows
 from pike_mixing.numerics.laws import (
     loss_decreases_and_variances,
     scores_of_fallen_losses,
@@ -42,6 +41,13 @@ from pike_mixing.numerics.laws import (
 )
 from pike_mixing.numerics.moments import root_mean_square, shrunk_distances_from_mean
 from pike_mixing.numerics.simplex import log_softmax, logsumexp
+from pike_mixing.setting_limits import (
+    PositiveFloat,
+    PositiveInt,
+    PositiveShare,
+    Proportions,
+    VarianceRows,
+)
 
 UPDATES = 20
 """Estimates in a run whose settings name no T_0: steps have a unit, too."""

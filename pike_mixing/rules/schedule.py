@@ -20,8 +20,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
-from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
 from pike_mixing.rules.static import WithObjective, require_setting
+from pike_mixing.setting_limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
 
 LOOKS = 2000
 """Steps, spread over the run, by which exposure is summed up."""

@@ -12,8 +12,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, ValidationNeed
-from pike_mixing.limits import NonNegativeFloat, PositiveFloat, PositiveInt
 from pike_mixing.numerics.simplex import fill_gaps_by_last_or_mean, softmax
+from pike_mixing.setting_limits import NonNegativeFloat, PositiveFloat, PositiveInt
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

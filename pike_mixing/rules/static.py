@@ -10,8 +10,8 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts, Signals, State
-from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import softmax
+from pike_mixing.setting_limits import PositiveFloat, Proportions
 from pike_mixing.settings import unknown_name_message
 
 T = TypeVar("T")

@@ -16,7 +16,6 @@ import numpy as np
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, Signals, State
-from pike_mixing.limits import PositiveShare, ShareBelowOne
 from pike_mixing.numerics.simplex import (
     ENTER,
     RIDGE,
@@ -26,6 +25,7 @@ from pike_mixing.numerics.simplex import (
     shuffled_others,
 )
 from pike_mixing.rules.static import Mix
+from pike_mixing.setting_limits import PositiveShare, ShareBelowOne
 
 Scale = Literal["mix", "reference"]
 """Factor of the update. mix: where all domains have the same gradient, the update is that gradient,

@@ -46,7 +46,7 @@ from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
-from pike_mixing.registry import make
+from pike_mixing.method_registry import make
 from pike_mixing.settings import unknown_name_message
 from pike_mixing.torch import parallel, resume_state, rows
 from pike_mixing.torch.engine import Engine

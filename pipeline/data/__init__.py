@@ -1,7 +1,7 @@
 """From text to batches, in the order of the stages.
 
-`sources` fetches documents (`local`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
-`formats` reads their files,
+`sources` fetches documents (`local_files`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
+`file_formats` reads their files,
 `source_interface` says what they share, `document_store` are the files between the stages),
 `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into `shards`,
 `batches` mixes rows of several domains, and `rows_for_trainers` gives them to other trainers.
@@ -15,7 +15,7 @@ since `datasets` takes seconds to import and may not be installed.
 
 SOURCES = {
     "huggingface": "pipeline.data.hub:HuggingFaceSource",
-    "local": "pipeline.data.local:LocalSource",
+    "local": "pipeline.data.local_files:LocalSource",
     "python": "pipeline.data.python_stdlib:PythonSource",
     "synthetic": "pipeline.data.synthetic:SyntheticSource",
 }

@@ -10,7 +10,7 @@ import unicodedata
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share, ShareBelowOne
+from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveInt, Share, ShareBelowOne
 from pipeline.settings import Commit, HubId, Sha256
 
 Normalisation = Literal["NFC", "NFKC"] | None

@@ -28,9 +28,6 @@ def write_documents(documents: Iterable[Document], file: Path) -> dict[str, Any]
     Returns:
         Numbers of documents, characters and UTF-8 bytes of text, and `documents_sha256`, the
         identity of all ids and texts in their order.
-
-    Raises:
-        InputError: the disk is full or not writable.
     """
     total = {"documents": 0, "characters": 0, "bytes": 0}
     digest = hashlib.sha256()
@@ -92,11 +89,7 @@ def remedy_for_few_documents(folder: Path) -> str:
 
 
 def read_documents(folder: Path) -> Iterator[Document]:
-    """The documents of a folder in their order, in bounded memory; none of its own validation.
-
-    Raises:
-        InputError: as `read_documents_manifest`, or a file that is not readable as Parquet.
-    """
+    """The documents of a folder in their order, in bounded memory; none of its own validation."""
     files = read_documents_manifest(folder)["files"]
     for name in sorted(name for name in files if not is_validation_documents_file(name)):
         with open_documents(folder / name) as file:

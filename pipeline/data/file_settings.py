@@ -7,8 +7,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
-from pike_mixing.limits import Limits, PositiveInt
-from pipeline.data import cutting
+from pike_mixing.setting_limits import Limits, PositiveInt
+from pipeline.data import document_cutting
 from pipeline.runtime.settings_messages import OrOne
 from pipeline.settings import Commit, HubId
 
@@ -22,7 +22,7 @@ Cut = Annotated[
     Limits(
         pattern="file|paragraphs|lines|[1-9][0-9]* characters",
         means="file, paragraphs, lines or, for example, 2000 characters",
-        judge=cutting.cut_problem,
+        judge=document_cutting.cut_problem,
     ),
 ]
 

@@ -8,7 +8,6 @@ are treated alike.
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import datasets
@@ -18,9 +17,9 @@ from huggingface_hub import HfFileSystem
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from pike_mixing.errors import InputError
-from pipeline.data import formats
+from pipeline.data import file_formats
 from pipeline.data.file_settings import HuggingFaceSettings
-from pipeline.data.source_interface import Document
+from pipeline.data.source_interface import Document, NamedFile
 from pipeline.runtime import hub_downloads
 
 REMEDY = "start again later: files that came whole are not fetched twice"
@@ -33,7 +32,7 @@ class HuggingFaceSource(HuggingFaceSettings):
 
     entropy_nats_per_character = None
 
-    def named_files(self) -> list[tuple[Path, str]]:
+    def named_files(self) -> list[NamedFile]:
         """None of the user's own."""
         return []
 
@@ -62,7 +61,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             fetched_files.append(
                 {"file": path, "bytes": fetched.stat().st_size, "identity": identity}
             )
-            reading = formats.SourceFile(
+            reading = file_formats.SourceFile(
                 name=path,
                 place=f"{path} of {self.dataset} at {self.revision}",
                 field=self.field,
@@ -70,7 +69,7 @@ class HuggingFaceSource(HuggingFaceSettings):
                 path=fetched,
                 skipped=skipped,
             )
-            yield from formats.read_source_file(reading)
+            yield from file_formats.read_source_file(reading)
 
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
@@ -119,11 +118,6 @@ class HuggingFaceSource(HuggingFaceSettings):
                 f"dataset {self.dataset!r} at {self.revision} has no file for "
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
-        if unknown := [
-            path for path in result if formats.format_suffix(path) not in formats.FORMATS
-        ]:
-            raise InputError(
-                f"dataset {self.dataset!r}: {', '.join(unknown[:3])}: formats are told by suffix: "
-                f"{', '.join(formats.FORMATS)}: name other files in data_files"
-            )
+        where = f"dataset {self.dataset!r}"
+        file_formats.refuse_unknown_formats(result, where, "name other files in data_files")
         return result

@@ -27,11 +27,7 @@ def is_json_tokenizer(content: bytes) -> bool:
 
 
 def parse_tokenizer_json(content: bytes, place: str) -> dict[str, Any]:
-    """A `tokenizer.json` as a mapping.
-
-    Raises:
-        InputError: it is not a `tokenizer.json`.
-    """
+    """A `tokenizer.json` as a mapping."""
     try:
         values: dict[str, Any] = foreign_json.parse_json(content)
     except ValueError as error:
@@ -96,8 +92,8 @@ class JsonPieces:
         """
         try:
             values = foreign_json.parse_json(content)
-            self.known = piece_ids(values["tokenizer"])
-            self.eos = self.known[values["end"]]
+            self.ids_by_piece = piece_ids(values["tokenizer"])
+            self.eos = self.ids_by_piece[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise InputError(
                 f"{place} is not a SentencePiece model, nor what `pike tokenizer` makes of a "
@@ -117,19 +113,17 @@ class JsonPieces:
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._end, self._place = values["end"], place
-        self.vocabulary = embedding_rows(self.known)
+        self.vocabulary = embedding_rows(self.ids_by_piece)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
-        self.unknown: int | None = model.get("unk_id", self.known.get(model.get("unk_token")))
+        self.unknown: int | None = model.get(
+            "unk_id", self.ids_by_piece.get(model.get("unk_token"))
+        )
         self.padding: int | None = None
         self.version = {"tokenizers": importlib.metadata.version("tokenizers")}
 
     def encode(self, texts: Sequence[str] | Sequence[bytes]) -> list[npt.NDArray[np.int32]]:
-        """Ids of each text, without special tokens.
-
-        Raises:
-            InputError: a text holds the name of the end, and the model's own pieces do, too.
-        """
+        """Ids of each text, without special tokens."""
         whole = [text.decode() if isinstance(text, bytes) else text for text in texts]
         made = self._pieces.encode_batch_fast(whole, add_special_tokens=False)
         result = [np.array(one.ids, np.int32) for one in made]

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pike_mixing.errors import InputError
-from pipeline.data import describe, filters
+from pipeline.data import describe, document_filters
 from pipeline.data import document_store as store
 from pipeline.data.corpus_settings import (
     ENOUGH_DOCUMENTS,
@@ -30,7 +30,7 @@ from pipeline.data.corpus_settings import (
     is_in_search_split,
     normalise_text,
 )
-from pipeline.data.filters import has_evaluation_item
+from pipeline.data.document_filters import has_evaluation_item
 from pipeline.data.shards import (
     DOCUMENT,
     FORMAT,
@@ -128,25 +128,6 @@ def _clean_text(content: bytes, hygiene: Hygiene, skipped: Counter[str]) -> byte
     return text.encode()
 
 
-def _write_chosen(
-    writer: SplitWriter, batch: EncodedBatch, chosen_N: npt.NDArray[np.bool_]
-) -> None:
-    """Writes some documents of a batch."""
-    if not chosen_N.any():
-        return
-    tokens_T = batch.tokens_T
-    if not chosen_N.all():
-        # Copied run by run: a mask over tokens takes ten times as long.
-        end_N = np.cumsum(batch.document_N["tokens"], dtype=np.int64)
-        start_N = end_N - batch.document_N["tokens"]
-        edges = np.diff(chosen_N.astype(np.int8), prepend=0, append=0)
-        first, last = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1) - 1
-        runs = zip(start_N[first], end_N[last], strict=True)
-        tokens_T = np.concatenate([tokens_T[start:end] for start, end in runs])
-    characters = int(batch.characters_N[chosen_N].sum())
-    writer.add(tokens_T, batch.document_N[chosen_N], characters)
-
-
 def pack_corpus(
     settings_file: Path, documents: Path, tokenizer: Path, out: Path, *, workers: int | None = None
 ) -> None:
@@ -169,7 +150,7 @@ def pack_corpus(
     values = atomic_files.read_json_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
     unwanted = chosen.hygiene.decontaminate
-    items = filters.item_files(unwanted) if unwanted else []
+    items = document_filters.item_files(unwanted) if unwanted else []
     # Items that `pike fetch` wrote are known by their manifest. The corpus is renamed beside
     # itself: paths relative to it stay right.
     manifests = [path.parent / atomic_files.MANIFEST for path in items]
@@ -246,7 +227,7 @@ class _CorpusPacker:
         hygiene = self._settings.hygiene
         if hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
-            filters.item_ngram_hashes(hygiene.decontaminate)
+            document_filters.item_ngram_hashes(hygiene.decontaminate)
         encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
         reading = list_batches(self._files)
         for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):
@@ -263,25 +244,25 @@ class _CorpusPacker:
         search_N = held_out_N & is_in_search_split(hash_N, share)
         new_N = np.ones(len(hash_N), bool)
         if self._settings.hygiene.drop_duplicates:
-            new_N = self._first_seen_mask(hash_N)
+            for number, hashed in enumerate(hash_N.tolist()):
+                new_N[number] = hashed not in self._seen
+                self._seen.add(hashed)
         # A document is taken while those before it are fewer than the limit.
         lengths_N = np.where(held_out_N | ~new_N, 0, batch.document_N["tokens"].astype(np.int64))
         within_N = train.tokens + np.cumsum(lengths_N) - lengths_N < self._limit
-        _write_chosen(train, batch, ~held_out_N & new_N & within_N)
-        _write_chosen(self._splits["validation"], batch, held_out_N & ~search_N & new_N)
-        _write_chosen(self._splits["search"], batch, search_N & new_N)
+        chosen = {
+            "train": ~held_out_N & new_N & within_N,
+            "validation": held_out_N & ~search_N & new_N,
+            "search": search_N & new_N,
+        }
+        for name, chosen_N in chosen.items():
+            tokens_T = batch.tokens_T[np.repeat(chosen_N, batch.document_N["tokens"])]
+            characters = int(batch.characters_N[chosen_N].sum())
+            self._splits[name].add(tokens_T, batch.document_N[chosen_N], characters)
         self._skipped.update(batch.skipped)
         self.blanks += batch.blanks
         if not new_N.all():
             self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
-
-    def _first_seen_mask(self, hash_N: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Which texts are new, those before them in the batch included; all are seen then."""
-        new_N = np.empty(len(hash_N), bool)
-        for number, hashed in enumerate(hash_N.tolist()):
-            new_N[number] = hashed not in self._seen
-            self._seen.add(hashed)
-        return new_N
 
     def hygiene_facts(self) -> dict[str, Any]:
         """What the manifest says of hygiene, where there was any."""
@@ -337,7 +318,10 @@ def _refuse_unusable_corpus(
 
 
 def _validation_warning(
-    settings: Packing, source: Path, split_facts: dict[str, dict[str, Any]], has_own: bool
+    settings: Packing,
+    source: Path,
+    split_facts: dict[str, dict[str, Any]],
+    has_own_validation: bool,
 ) -> str | None:
     """What is odd about the validation text, and no mistake."""
     validation = split_facts["validation"]
@@ -345,10 +329,10 @@ def _validation_warning(
     share, expected = validation["tokens"] / tokens, settings.validation_share
     largest = validation["largest_share"]
     few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
-    if not few and (has_own or share > expected / 2):
+    if not few and (has_own_validation or share > expected / 2):
         return None
     remedy = "give more validation text"
-    if not has_own:
+    if not has_own_validation:
         more = store.remedy_for_few_documents(source)
         remedy = f"{more}, or set a larger packing.validation_share ({expected})"
         if largest > LARGEST_SHARE:

@@ -17,8 +17,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import PositiveInt
-from pipeline.data import cutting
+from pike_mixing.setting_limits import PositiveInt
+from pipeline.data import document_cutting
 from pipeline.data.file_settings import Cut
 from pipeline.data.source_interface import Document, Source
 from pipeline.settings import Sha256
@@ -38,11 +38,7 @@ _LISTS = ("top_level.txt", "entry_points.txt", "sources.txt", "requires.txt")
 
 
 def package_files(packages: Mapping[str, str], topic: str) -> list[tuple[str, Path]]:
-    """The files of a topic in some packages, each with its name, in the order of the names.
-
-    Raises:
-        InputError: packages that are missing or of another version, all of them.
-    """
+    """The files of a topic in some packages, each with its name, in the order of the names."""
     _refuse_other_versions(packages)
     result = {}
     for name in packages:
@@ -172,8 +168,10 @@ class PythonSource(Source):
                 skipped["too long"] += 1
                 continue
             any_read = True
-            for number, text in cutting.cut_documents(io.StringIO(whole), self.documents, name):
-                if cutting.is_blank(text):
+            for number, text in document_cutting.cut_documents(
+                io.StringIO(whole), self.documents, name
+            ):
+                if document_cutting.is_blank(text):
                     skipped["blank"] += 1
                 else:
                     yield Document(name if number is None else f"{name}:{number}", text)

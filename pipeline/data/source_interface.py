@@ -16,6 +16,13 @@ class Document(NamedTuple):
     text: str
 
 
+class NamedFile(NamedTuple):
+    """A file of the user's own; the name tells it from the others of its source."""
+
+    path: Path
+    name: str
+
+
 class Source(Protocol):
     """Settings of a kind of source, which know how to read it."""
 
@@ -43,8 +50,8 @@ class Source(Protocol):
     def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
 
-    def named_files(self) -> list[tuple[Path, str]]:
-        """The user's own files that it reads, each with its name."""
+    def named_files(self) -> list[NamedFile]:
+        """The user's own files that it reads."""
         return []
 
     def validation_source(self) -> "Source | None":

@@ -14,8 +14,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt, Share
 from pike_mixing.row_order import GOLDEN, Uint64s, mix_bits
+from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveInt, Share
 from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import atomic_files
 

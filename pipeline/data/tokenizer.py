@@ -154,10 +154,10 @@ class _SentencePieces:
                 f"{place} is not a SentencePiece model, nor a tokenizer.json: check the path"
             )
         self._processor, self.vocabulary = processor, int(processor.get_piece_size())
-        self.known: dict[str, int] = {}
+        self.ids_by_piece: dict[str, int] = {}
         try:
             for number in range(self.vocabulary):
-                self.known[processor.id_to_piece(number)] = number
+                self.ids_by_piece[processor.id_to_piece(number)] = number
         except UnicodeDecodeError as error:
             raise InputError(
                 f"{place} is damaged: piece {number} is not UTF-8 ({error}): fetch it anew"
@@ -198,7 +198,7 @@ class Tokenizer:
         self.vocabulary = self._pieces.vocabulary
         self.eos, self.unknown = self._pieces.eos, self._pieces.unknown
         self.padding = self._pieces.padding
-        self.pieces = self._pieces.known
+        self.ids_by_piece = self._pieces.ids_by_piece
 
     @property
     def tokenizer_json(self) -> str | None:
@@ -288,16 +288,12 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
 
 
 def piece_ids_of_file(path: Path) -> dict[str, int]:
-    """Ids of the pieces of a model file that somebody gives.
-
-    Raises:
-        InputError: it is none.
-    """
+    """Ids of the pieces of a model file that somebody gives."""
     file_kinds.refuse_wrong_file_kind(path)
     content = path.read_bytes()
     if is_json_tokenizer(content):
         return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer_json(content, str(path)))
-    return _SentencePieces(content, str(path)).known
+    return _SentencePieces(content, str(path)).ids_by_piece
 
 
 def embedding_rows_of_file(path: Path) -> int:

@@ -71,15 +71,15 @@ class DomainItems:
         )
         return [
             EncodedItem(
-                name,
-                document,
-                gold,
-                (*self.solved_T, *context),
-                tuple(candidates),
-                (eos,),
-                (),
-                (),
-                self.shots,
+                id=name,
+                cluster=document,
+                gold=gold,
+                context_C=(*self.solved_T, *context),
+                candidates=tuple(candidates),
+                unconditional_C=(eos,),
+                characters=(),
+                bytes=(),
+                shots=self.shots,
             )
             for name, document, gold, context, candidates in columns
         ]

@@ -245,14 +245,18 @@ def _score_rows_in_batches(
             lengths = [P + len(row.token_L) for row in rows]
             if compiles:
                 lengths = [max(SHORTEST, 1 << (length - 1).bit_length()) for length in lengths]
-            for batch in _batches_by_length(lengths, batch_tokens):
-                members, length = [rows[i] for i in batch], lengths[batch[0]]
+            for numbers in _batches_by_length(lengths, batch_tokens):
+                members, length = [rows[i] for i in numbers], lengths[numbers[0]]
+                size: tuple[int, int] | None = None
                 if compiles:
                     size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
-                    sums = _score_rows_of_size(model, members, size)
-                else:
-                    sums = _score_rows(model, members, shared, P)
-                for i, own in zip(batch, sums, strict=True):
+                batch = pad_rows(members, size)
+                hidden_BxLxD = _hidden_states(model, batch, shared, P)
+                score = _log_probabilities_on_xla if compiles else _log_probabilities
+                log_p_N = score(model.embedding.weight, hidden_BxLxD, batch).double().cpu()
+                sums = np.bincount(batch.candidate_N, log_p_N.numpy(), batch.candidates)
+                ends = np.cumsum([row.candidates for row in members])[:-1]
+                for i, own in zip(numbers, np.split(sums.astype(np.float64), ends), strict=True):
                     result[group.members[i]] = own
     return [result[index] for index in range(len(questions))]
 
@@ -269,38 +273,6 @@ def _batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[li
         yield batch
 
 
-def _score_rows(
-    model: Transformer, rows: Sequence[QuestionRow], shared: Any, P: int
-) -> list[Floats]:
-    """Sums of each row's candidates."""
-    batch = pad_rows(rows)
-    hidden_BxLxD = _hidden_states(model, batch, shared, P)
-    hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(model.device)]
-    log_p_N = _log_probabilities(model.embedding.weight, hidden_MxD, batch.place_N, batch.target_N)
-    return _sum_by_candidate(rows, batch, log_p_N.double().cpu())
-
-
-def _score_rows_of_size(
-    model: Transformer, rows: Sequence[QuestionRow], size: tuple[int, int]
-) -> list[Floats]:
-    """The same from programs that the size of the batch alone tells apart."""
-    batch, weight_VxD = pad_rows(rows, size), model.embedding.weight
-    hidden_BxLxD = _hidden_states(model, batch, None, 0)
-    devices.mark_step(model.device)
-    place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])
-    N, at_once = len(place_N), max(1, LOGITS_AT_ONCE_COMPILED // len(weight_VxD))
-    padding = (0, -N % at_once)
-    places = F.pad(place_N, padding).split(at_once)
-    targets = F.pad(torch.from_numpy(batch.target_N), padding).split(at_once)
-    parts = []
-    for place, target in zip(places, targets, strict=True):
-        here, wanted = place.to(model.device), target.to(model.device)
-        logits = hidden_BxLxD.flatten(0, 1)[here] @ weight_VxD.T
-        log_p = logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(dim=1)
-        parts.append(devices.fetch_to_host(log_p))
-    return _sum_by_candidate(rows, batch, torch.cat(parts)[:N].double())
-
-
 def _hidden_states(model: Transformer, batch: RowBatch, shared: Any, P: int) -> Tensor:
     """The stream at each token of a batch, BxLxD."""
     token_BxL, position_BxL, block_BxL = (
@@ -313,14 +285,6 @@ def _hidden_states(model: Transformer, batch: RowBatch, shared: Any, P: int) -> 
     return model.hidden_states(token_BxL, sight)
 
 
-def _sum_by_candidate(
-    rows: Sequence[QuestionRow], batch: RowBatch, log_p_N: Tensor
-) -> list[Floats]:
-    """Sums of each row's candidates, of the scored tokens' logarithmic probabilities."""
-    sums = np.bincount(batch.candidate_N, log_p_N.numpy(), minlength=batch.candidates)
-    return np.split(sums, np.cumsum([r.candidates for r in rows])[:-1])
-
-
 def _attention_mask(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
     """B x L x S: all shared tokens, and earlier ones of the context or the same candidate."""
     earlier = position_BxL[:, None, :] <= position_BxL[:, :, None]
@@ -329,19 +293,36 @@ def _attention_mask(position_BxL: Tensor, block_BxL: Tensor, P: int) -> Tensor:
     return F.pad(own_BxLxL, (P, 0), value=True)
 
 
-def _log_probabilities(
-    weight_VxD: Tensor, hidden_MxD: Tensor, place_N: Ints, target_N: Ints
-) -> Tensor:
-    """Logarithmic probability of each target at its place, N in float32; places in rising order."""
+def _log_probabilities(weight_VxD: Tensor, hidden_BxLxD: Tensor, batch: RowBatch) -> Tensor:
+    """Logarithmic probability of each scored token, N in float32."""
+    hidden_MxD = hidden_BxLxD[torch.from_numpy(batch.scored_BxL).to(hidden_BxLxD.device)]
     at_once = max(1, LOGITS_AT_ONCE // len(weight_VxD))
-    place = torch.from_numpy(place_N).to(hidden_MxD.device)
-    target = torch.from_numpy(target_N).to(hidden_MxD.device)
+    place = torch.from_numpy(batch.place_N).to(hidden_MxD.device)
+    target = torch.from_numpy(batch.target_N).to(hidden_MxD.device)
     parts = []
     for start in range(0, len(hidden_MxD), at_once):
         logits = chunked_loss.product_of_rows(
             hidden_MxD[start : start + at_once], weight_VxD
         ).float()
-        low, high = np.searchsorted(place_N, [start, start + at_once])
+        low, high = np.searchsorted(batch.place_N, [start, start + at_once])
         here = place[low:high] - start
         parts.append(logits[here, target[low:high]] - logits.logsumexp(dim=1)[here])
     return torch.cat(parts)
+
+
+def _log_probabilities_on_xla(weight_VxD: Tensor, hidden_BxLxD: Tensor, batch: RowBatch) -> Tensor:
+    """The same from programs that the size of the batch alone tells apart."""
+    device = hidden_BxLxD.device
+    devices.mark_step(device)
+    place_N = torch.from_numpy(np.flatnonzero(batch.scored_BxL)[batch.place_N])
+    N, at_once = len(place_N), max(1, LOGITS_AT_ONCE_COMPILED // len(weight_VxD))
+    padding = (0, -N % at_once)
+    places = F.pad(place_N, padding).split(at_once)
+    targets = F.pad(torch.from_numpy(batch.target_N), padding).split(at_once)
+    parts = []
+    for place, target in zip(places, targets, strict=True):
+        here, wanted = place.to(device), target.to(device)
+        logits = hidden_BxLxD.flatten(0, 1)[here] @ weight_VxD.T
+        log_p = logits.gather(1, wanted[:, None])[:, 0] - logits.logsumexp(dim=1)
+        parts.append(devices.fetch_to_host(log_p))
+    return torch.cat(parts)[:N]

@@ -116,12 +116,15 @@ def load_model(folder: Path) -> Transformer:
     """The model of a checkpoint, on the CPU, ready for evaluation."""
     manifest = _read_checked_manifest(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
-    model = models.model_with_weights(shape, manifest["vocabulary"], load_file(folder / MODEL))
-    if model is None:
+    weights = load_file(folder / MODEL)
+    model = models.model_without_weights(shape, manifest["vocabulary"])
+    own = model.state_dict()
+    if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in own.items()}:
         raise InputError(
             f"{folder / atomic_files.MANIFEST} describes a model of other shapes than {MODEL}: "
             f"delete {folder} and train again"
         )
+    model.load_state_dict(weights, assign=not shape.architecture)
     return model.eval()
 
 

@@ -19,24 +19,19 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
     return result
 
 
-def model_with_weights(
-    shape: settings.Model, vocabulary: int, weights: dict[str, torch.Tensor]
-) -> Transformer | None:
-    """A model with these weights, which it keeps; None where they are of other shapes."""
+def model_without_weights(shape: settings.Model, vocabulary: int) -> Transformer:
+    """A model whose weights are yet to be given; the decoder's have no memory."""
+    if not shape.architecture:
+        with torch.device("meta"):
+            return Transformer(shape, vocabulary)
     # Buffers that no file holds are made with a model of transformers.
-    with torch.device("cpu" if shape.architecture else "meta"):
-        kind = _import_transformers_model().TransformersModel if shape.architecture else Transformer
-        model: Transformer = kind(shape, vocabulary)
-    own = model.state_dict()
-    if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in own.items()}:
-        return None
-    model.load_state_dict(weights, assign=not shape.architecture)
-    return model
+    result: Transformer = _import_transformers_model().TransformersModel(shape, vocabulary)
+    return result
 
 
 def _import_transformers_model() -> ModuleType:
     # Its package takes seconds to import and may not be installed.
-    return importlib.import_module("pipeline.model.foreign")
+    return importlib.import_module("pipeline.model.transformers_model")
 
 
 def shard_model(model: Transformer, device: torch.device) -> None:

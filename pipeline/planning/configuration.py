@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator
 
-from pike_mixing.limits import Limits, NonNegativeInt, Proportions
+from pike_mixing.setting_limits import Limits, NonNegativeInt, Proportions
 from pipeline.data.corpus_settings import (
     GivenTokenizer,
     HubTokenizer,

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pike_mixing.limits import Limits, NonNegativeInt
+from pike_mixing.setting_limits import Limits, NonNegativeInt
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning.configuration import Name, Source
 from pipeline.planning.normal_form import plain_nonempty_values

@@ -6,7 +6,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
-from pike_mixing import RULES, provenance, registry
+from pike_mixing import RULES, method_registry, provenance
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
@@ -146,7 +146,7 @@ def default_needs(mixing_rule: str) -> Needs:
 
     Settings without a default are coefficients and names, on which no need depends.
     """
-    kind = registry.rule_class(mixing_rule)
+    kind = method_registry.rule_class(mixing_rule)
     if kind.needs is Method.needs:
         return Needs()
     return kind(**example_settings(mixing_rule)).needs()
@@ -154,7 +154,7 @@ def default_needs(mixing_rule: str) -> Needs:
 
 def example_settings(mixing_rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
-    kind = registry.rule_class(mixing_rule)
+    kind = method_registry.rule_class(mixing_rule)
     hints = typing.get_type_hints(kind)
     examples: dict[Any, Any] = {float: 1.0, int: 1, str: "", bool: False, dict: {}, tuple: ()}
     return {
@@ -177,7 +177,7 @@ def _total_cost(mixing_rule: str) -> Cost:
 
 def _rule_json(mixing_rule: str) -> dict[str, Any]:
     """All that is said of a rule."""
-    kind, cost = registry.rule_class(mixing_rule), _total_cost(mixing_rule)
+    kind, cost = method_registry.rule_class(mixing_rule), _total_cost(mixing_rule)
     return {
         "rule": mixing_rule,
         "about": getattr(kind, "about", ""),
@@ -190,7 +190,7 @@ def _rule_json(mixing_rule: str) -> dict[str, Any]:
 
 
 def _rule_text(mixing_rule: str) -> str:
-    kind, told = registry.rule_class(mixing_rule), _rule_json(mixing_rule)
+    kind, told = method_registry.rule_class(mixing_rule), _rule_json(mixing_rule)
     settings = setting_lines(kind)
     head = "  settings" + ("" if settings else ": none")
     lines = [mixing_rule, *wrap_text(told["about"], "  "), "", head, *settings, ""]

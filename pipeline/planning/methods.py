@@ -15,7 +15,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pike_mixing import RULES, interface, registry
+from pike_mixing import RULES, interface, method_registry
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finders
@@ -44,7 +44,7 @@ def class_reference(mixing_rule: str) -> str:
         return RULES[mixing_rule]
     module, _, name = mixing_rule.partition(":")
     if not name:
-        raise InputError(registry.unknown_rule_message(mixing_rule))
+        raise InputError(method_registry.unknown_rule_message(mixing_rule))
     if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
@@ -60,7 +60,7 @@ def class_reference(mixing_rule: str) -> str:
 def rule_summary(mixing_rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
     if mixing_rule in RULES:
-        return registry.rule_class(mixing_rule).about
+        return method_registry.rule_class(mixing_rule).about
     node = next(_class_and_bases(mixing_rule), None)
     for statement in node.body if node else ():
         if code_fingerprint.is_about_field(statement) and isinstance(statement, ast.AnnAssign):
@@ -79,7 +79,7 @@ def fill_method_defaults(
     """
     rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
-        result = normal_form.fill_class_defaults(registry.rule_class(rule), given)
+        result = normal_form.fill_class_defaults(method_registry.rule_class(rule), given)
     else:
         result = normal_form.fill_defaults(_literal_defaults(rule), given)
     of_plan = {name: one for name in PLAN_KEYS if (one := method.get(name)) is not None}
@@ -110,7 +110,7 @@ def has_setting(mixing_rule: str, name: str) -> bool:
     """Whether a rule's class has, or inherits, a setting of this name; an unknown rule has none."""
     if mixing_rule in RULES:
         return name in {
-            field.name for field in dataclasses.fields(registry.rule_class(mixing_rule))
+            field.name for field in dataclasses.fields(method_registry.rule_class(mixing_rule))
         }
     fields = (
         s.target
@@ -171,7 +171,7 @@ def _cached_needs(mixing_rule: str, settings: str, domains: tuple[str, ...], ste
 @functools.cache
 def _build_method(mixing_rule: str, settings: str) -> Method:
     """The method of a rule with its settings as JSON: a plan asks for each in many runs."""
-    return registry.build_method(mixing_rule, json.loads(settings), "")
+    return method_registry.build_method(mixing_rule, json.loads(settings), "")
 
 
 def _assumed_run_facts(domains: tuple[str, ...], budget: int, steps: int) -> RunFacts:
@@ -205,7 +205,7 @@ def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[s
     given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
         method
     )
-    return field_problems(registry.rule_class(rule), given, place, with_limits=False)
+    return field_problems(method_registry.rule_class(rule), given, place, with_limits=False)
 
 
 def construction_problems(

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pipeline.planning import output_root, plan_hints, planner, rule_inputs, stages
+from pipeline.planning.manifest_places import MADE
 from pipeline.planning.plan import Plan
-from pipeline.planning.records import MADE
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
 
 STAMPS = made_from.KEPT

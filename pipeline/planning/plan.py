@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.planning import dependencies, methods, records
+from pipeline.planning import dependencies, manifest_places, methods
 from pipeline.planning.dependencies import RunName
 from pipeline.runtime import made_from
 from pipeline.runtime.atomic_files import MANIFEST
@@ -110,7 +110,7 @@ class Plan:
 
     def manifest_path(self, rule: str, name: str = "") -> str:
         """Where the manifest of what a rule makes lies, or will."""
-        return f"{self.results}/{records.MADE[rule].manifest.format(name)}"
+        return f"{self.results}/{manifest_places.MADE[rule].manifest.format(name)}"
 
     def section_entry(self, section: str, name: str) -> Settings:
         """What a section has under a name: a target of the command line may hold any name.
@@ -155,7 +155,7 @@ class Plan:
         }
         return {
             rule: others[rule] if rule in others else getattr(self, made.section)
-            for rule, made in records.MADE.items()
+            for rule, made in manifest_places.MADE.items()
         }
 
     @functools.cached_property
@@ -274,17 +274,17 @@ class Plan:
             return {"shown": self.paper_outputs}
         if section == "report":
             return {
-                "config": records.fill_rule_and_finder_defaults(self.config),
+                "config": manifest_places.fill_rule_and_finder_defaults(self.config),
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":
-            return records.database_settings(self.experiment_of_database(name))
+            return manifest_places.database_settings(self.experiment_of_database(name))
         return self.section_entry(section, name)
 
     @functools.cached_property
     def paper_outputs(self) -> list[str]:
         """The plan's tables and figures that are the paper's, in the paper's order."""
-        return [name for name in records.OF_PAPER if name in {*self.tables, *self.figures}]
+        return [name for name in manifest_places.OF_PAPER if name in {*self.tables, *self.figures}]
 
     def theory_folder(self, names: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.

@@ -120,13 +120,15 @@ def few_document_hints(plan: Plan) -> list[str]:
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
-        from pipeline.data import local
+        from pipeline.data import local_files
 
         place = f"{plan.origin}: sources.{name}"
-        source = validate(local.LocalSource, values, place)
+        source = validate(local_files.LocalSource, values, place)
         try:
-            local.check_first_documents(source)
-            few = local.explain_few_documents(source, plan.config["packing"]["validation_share"])
+            local_files.check_first_documents(source)
+            few = local_files.explain_few_documents(
+                source, plan.config["packing"]["validation_share"]
+            )
         except InputError as error:
             problems.append(f"{place}: {error}")
             continue

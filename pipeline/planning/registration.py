@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import yaml
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, PositiveInt
+from pike_mixing.setting_limits import Limits, PositiveInt
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings
 from pipeline.data.corpus_settings import SPECIAL_PIECES

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pipeline.planning import records
+from pipeline.planning import manifest_places
 from pipeline.planning.plan import Plan, Settings
 from pipeline.planning.stage_settings import decontamination_tasks_by_path, needs_method_states
 from pipeline.runtime import file_patterns, made_from
@@ -66,18 +66,21 @@ class RuleInputs:
         result = getattr(self, f"_inputs_of_{rule}")(name)
         return result if isinstance(result, JobInputs) else JobInputs(result, [])
 
+    def _manifests(self, rule: str, names: Iterable[str]) -> list[str]:
+        return [self.plan.manifest_path(rule, name) for name in names]
+
+    def _model_path(self, tokenizer: str) -> str:
+        return f"{self.plan.results}/tokenizers/{tokenizer}.model"
+
     def _inputs_of_download(self, source: str) -> JobInputs:
-        return JobInputs(
-            {}, _expand_patterns(user_file_patterns(self.plan.section_entry("sources", source)))
-        )
+        patterns = user_file_patterns(self.plan.section_entry("sources", source))
+        return JobInputs({}, _expand_patterns(patterns))
 
     def _inputs_of_tokenizer(self, tokenizer: str) -> JobInputs:
         """The sources that it is trained on, or the user's own tokenizer."""
         given = user_file_patterns(self.plan.section_entry("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
-        return JobInputs(
-            {"documents": [self.plan.manifest_path("download", s) for s in sources]}, given
-        )
+        return JobInputs({"documents": self._manifests("download", sources)}, given)
 
     def _inputs_of_pack(self, corpus: str) -> JobInputs:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
@@ -85,15 +88,13 @@ class RuleInputs:
         tokenizer, _, source = corpus.partition("/")
         hygiene = self.plan.config["packing"].get("hygiene", {})
         fetched = decontamination_tasks_by_path(self.plan.config)
-        own = [
-            path for path in user_file_patterns(hygiene.get("decontaminate")) if path not in fetched
-        ]
+        patterns = user_file_patterns(hygiene.get("decontaminate"))
         made = {
-            "documents": [self.plan.manifest_path("download", source)],
-            "tokenizer": [f"{self.plan.results}/tokenizers/{tokenizer}.model"],
-            "tasks": [self.plan.manifest_path("fetch", task) for task in fetched.values()],
+            "documents": self._manifests("download", [source]),
+            "tokenizer": [self._model_path(tokenizer)],
+            "tasks": self._manifests("fetch", fetched.values()),
         }
-        return JobInputs(made, _expand_patterns(own))
+        return JobInputs(made, _expand_patterns(path for path in patterns if path not in fetched))
 
     def _inputs_of_fetch(self, task: str) -> JobInputs:
         return JobInputs({}, list(self.plan.section_entry("tasks", task).get("files", {}).values()))
@@ -103,40 +104,41 @@ class RuleInputs:
         plan, values = self.plan, self.plan.section_entry("runs", run)
         result = {"corpora": self._corpus_manifests(run, values["domains"])}
         if run in plan.references:
-            result["reference"] = [plan.manifest_path("pretrain", plan.references[run])]
+            result["reference"] = self._manifests("pretrain", [plan.references[run]])
         if run in plan.found:
-            result["mixture"] = [plan.manifest_path("mixture", plan.found[run])]
+            result["mixture"] = self._manifests("mixture", [plan.found[run]])
         return result
 
     def _inputs_of_mixture(self, mixture: str) -> dict[str, list[str]]:
         """Manifests of the runs that it is found from and, where it reads losses, evaluations."""
         values = self.plan.section_entry("mixtures", mixture)
         rules = ("pretrain",) if needs_method_states(values["finder"]) else ("pretrain", "evaluate")
-        return {
-            "proxies": [self.plan.manifest_path(r, run) for run in values["proxies"] for r in rules]
-        }
+        work = ((rule, run) for run in values["proxies"] for rule in rules)
+        return {"proxies": [self.plan.manifest_path(*one) for one in work]}
 
     def _inputs_of_evaluate(self, run: str) -> dict[str, list[str]]:
         """The run's own manifest stands for the corpora that it trained on."""
         plan, values = self.plan, self.plan.section_entry("runs", run)
         further = [d for d in plan.domains_read_by(run) if d not in values["domains"]]
         return {
-            "run": [plan.manifest_path("pretrain", run)],
-            "tokenizer": [f"{plan.results}/tokenizers/{values['tokenizer']}.model"],
+            "run": self._manifests("pretrain", [run]),
+            "tokenizer": [self._model_path(values["tokenizer"])],
             "corpora": self._corpus_manifests(run, further),
-            "tasks": [plan.manifest_path("fetch", task) for task in plan.tasks_of([run])],
+            "tasks": self._manifests("fetch", plan.tasks_of([run])),
         }
 
     def _inputs_of_probe(self, run: str) -> dict[str, list[str]]:
         self.plan.section_entry("probes", run)
-        return {"run": [self.plan.manifest_path("pretrain", run)]}
+        return {"run": self._manifests("pretrain", [run])}
 
     def _inputs_of_theory(self, _: str) -> dict[str, list[str]]:
         return {}
 
     def _inputs_of_database(self, selection: str) -> dict[str, list[str]]:
         experiment = self.plan.experiment_of_database(selection)
-        return {"records": [place for _, _, place in records.database_manifests(experiment)]}
+        return {
+            "records": [place for _, _, place in manifest_places.database_manifests(experiment)]
+        }
 
     _inputs_of_database_of_selection = _inputs_of_database
 
@@ -147,21 +149,20 @@ class RuleInputs:
         return {"database": _database_manifest(self.plan.database_path("figure", figure))}
 
     def _inputs_of_article(self, _: str) -> dict[str, list[str]]:
-        kinds = {"tables": ("table", self.plan.tables), "figures": ("figure", self.plan.figures)}
+        tables, figures = (
+            [name for name in self.plan.paper_outputs if name in named]
+            for named in (self.plan.tables, self.plan.figures)
+        )
         return {
-            key: [
-                self.plan.manifest_path(kind, name)
-                for name in self.plan.paper_outputs
-                if name in named
-            ]
-            for key, (kind, named) in kinds.items()
+            "tables": self._manifests("table", tables),
+            "figures": self._manifests("figure", figures),
         }
 
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
             "database": _database_manifest(self.plan.report_database_files().database),
-            "tables": [self.plan.manifest_path("table", name) for name in self.plan.tables],
-            "figures": [self.plan.manifest_path("figure", name) for name in self.plan.figures],
+            "tables": self._manifests("table", self.plan.tables),
+            "figures": self._manifests("figure", self.plan.figures),
         }
 
     def task_arguments(self, wildcards: Wildcards) -> list[str]:
@@ -189,7 +190,7 @@ class RuleInputs:
 
     def _corpus_manifests(self, run: str, domains: Iterable[str]) -> list[str]:
         tokenizer = self.plan.section_entry("runs", run)["tokenizer"]
-        return [self.plan.manifest_path("pack", f"{tokenizer}/{domain}") for domain in domains]
+        return self._manifests("pack", (f"{tokenizer}/{domain}" for domain in domains))
 
 
 def _database_manifest(database: str) -> list[str]:

@@ -237,13 +237,10 @@ def estimate_evaluation(
     flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
-    N, times = (
-        shape.parameter_count(vocabulary),
-        _read_checkpoint_count(values, evaluation["checkpoints"]),
-    )
+    times = _read_checkpoint_count(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
-    host = _host_bytes(N, HEADROOM * inner, device)
+    host = _host_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
     return JobEstimate(times * _compute_seconds(flops, values, device), host, times * disk, 1)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, profile, slurm
+from pipeline.planning import planner, profile, slurm_executor
 
 
 class SnakemakeRequest:
@@ -98,4 +98,4 @@ def mend_slurm_plugin(refuse: Callable[[], None]) -> None:
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm.patch_slurm_executor(plugin.executor, refuse)
+        plugin.executor = slurm_executor.patch_slurm_executor(plugin.executor, refuse)

@@ -82,7 +82,7 @@ def stage_code(
     """
     places = [STAGES[stage], *([PARTS[stage](part)] if part else [])]
     if uses_transformers:
-        places.append("pipeline.model.foreign")
+        places.append("pipeline.model.transformers_model")
     modules = [place.partition(":")[0] for place in places]
     fingerprint = code_fingerprint.fingerprint(*modules, assets=tuple(ASSETS.get(stage, ())))
     return StageCode(fingerprint, code_fingerprint.package_versions(stage, modules, python))

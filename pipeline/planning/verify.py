@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pike_mixing.errors import InputError
 from pipeline.data import shards
 from pipeline.data.shards import Corpus
-from pipeline.planning import outdated, output_root, records, stages
+from pipeline.planning import manifest_places, outdated, output_root, stages
 from pipeline.runtime import (
     atomic_files,
     checksums,
@@ -280,7 +280,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
     root = output_root.find_root_above(path.absolute().parent)
     # Without a root, as of a folder that was copied alone, any of its folders may be meant.
     place = path.absolute().relative_to(root.folder) if root else path.absolute()
-    for rule, made in reversed(records.MADE.items()):
+    for rule, made in reversed(manifest_places.MADE.items()):
         pattern = made.manifest.format("*")
         if fnmatch.fnmatchcase(str(place), pattern if root else f"*/{pattern}"):
             return made.stage or rule

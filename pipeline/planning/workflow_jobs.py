@@ -19,34 +19,27 @@ import yaml
 
 from pike_mixing.errors import InputError, refuse
 from pipeline.planning import (
+    manifest_places,
     methods,
     outdated,
     output_root,
     plan_hints,
     planner,
-    records,
-    slurm,
+    slurm_executor,
     snakemake_internals,
     stages,
 )
 from pipeline.planning.plan import WorkName
 from pipeline.planning.profile import TRAINS, Profile
-from pipeline.planning.rule_resources import RuleResources
-from pipeline.runtime import (
-    environment,
-    fork_server,
-    locks,
-    signal_handler,
-)
+from pipeline.planning.requested_resources import RuleResources
+from pipeline.runtime import environment, fork_server, locks, signal_handler
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
 """Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
 HERE = Path(__file__).parents[2]
 """The folder of the package."""
-GROUPS = (
-    TRAINS,
-    ("database_of_selection", "database", "table", "figure", "article", "report"),
-)
+RESULTS = ("database_of_selection", "database", "table", "figure", "article", "report")
+GROUPS = (TRAINS, RESULTS)
 """Rules whose jobs import the same packages."""
 FEWEST = 4
 """Jobs from which on a server takes less time than it saves."""
@@ -65,7 +58,7 @@ def start_fork_servers(rules: Iterable[str], profile: Profile, prefix: str) -> s
         own = [rule for rule in on_cpu if not profile.value(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
-            commands = (records.MADE[rule].stage or rule for rule in own)
+            commands = (manifest_places.MADE[rule].stage or rule for rule in own)
             places = {c: stages.STAGES[c].partition(":")[0] for c in commands}
             fork_server.start_server(name, places, prefix)
     return fork_server.client_command(name) if name else ""
@@ -119,7 +112,7 @@ class WorkflowJobs:
         """
         signal_handler.restore_child_signals()
         _ensure_user_name()
-        slurm.ignore_checkpoint_signals()
+        slurm_executor.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
         self._shell, self._ancient, self._warn = shell, ancient, warn
         request = self._request
@@ -160,9 +153,8 @@ class WorkflowJobs:
                 for line in self._compared.reason_lines(rule, name):
                     self._warn(line)
         else:
-            stamp = self._ancient(
-                outdated.WorkStamp(self.plan.manifest_path(rule, name)).make_if_missing()
-            )
+            own = outdated.WorkStamp(self.plan.manifest_path(rule, name))
+            stamp = self._ancient(own.make_if_missing())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
@@ -202,13 +194,11 @@ class WorkflowJobs:
         unused = plan_hints.unused_name_hints(self.plan, self.config)
         for line in (*unused, *plan_hints.short_search_hints(self.plan)):
             self._warn(line)
-        for name in (name for rule, name in made if rule == "pretrain"):
-            if held := locks.describe_holder(
-                Path(self.plan.manifest_path("pretrain", name)).parent
-            ):
-                self._warn(
-                    f"{held}; until then its new job waits (`wait` of the profile) or is refused"
-                )
+        for run in (name for rule, name in made if rule == "pretrain"):
+            folder = Path(self.plan.manifest_path("pretrain", run)).parent
+            if held := locks.describe_holder(folder):
+                waits = "until then its new job waits (`wait` of the profile) or is refused"
+                self._warn(f"{held}; {waits}")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
             self._compared.prepare_job(*work)

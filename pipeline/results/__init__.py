@@ -15,7 +15,7 @@
     database_reader       a database, a selection       -> rows of a view; data frames
     number_marks          alarms, tests                 -> marks of numbers, cells of tables
     tables                rows of cells                 -> .md, .csv, .tex
-    curves                rows of curves                -> panels of lines
+    figure_panels         rows of curves                -> panels of lines
     drawing               panels                        -> .svg, .png
     figures               a kind of figure, by its name -> .svg, .png, .json
     result_manifests      what a stage here made        -> its manifest; what was changed is refused

@@ -31,8 +31,8 @@ import duckdb
 from pike_mixing.errors import InputError, install_command, refuse
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings as settings_of
-from pipeline.planning import records
-from pipeline.planning.records import ListedManifest
+from pipeline.planning import manifest_places
+from pipeline.planning.manifest_places import ListedManifest
 from pipeline.results import (
     article,
     database,
@@ -119,19 +119,10 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
 
     Somebody else may have made it: nothing is read or written before all that it names has been
     judged, no link is followed out of it or out of `out`, and nothing is read that its manifest
-    does not list.
-
-    Args:
-        archive: What `pike record` or `pike crate` wrote.
-        out: The results folder to make; what an earlier call made there is made anew.
-        only: Names of tables and figures; without any, all of them and the report.
+    does not list. `only` names tables and figures; without any, all are made, and the report.
 
     Returns:
         Where the results are, and what to ask next.
-
-    Raises:
-        InputError: this is no archive, a file of it was changed or is not listed, a name is not in
-            it, or a folder of `out` is a link.
     """
     inner = archive / "recorded"
     if os.path.lexists(inner):
@@ -172,7 +163,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     database_of_report = out / f"{made['report']}.duckdb"
     report.write_report(settings, database_of_report, out / "tables", out / "figures", index)
     lines = [f"The report: {index}"]
-    if of_paper := [name for name in records.OF_PAPER if name in known]:
+    if of_paper := [name for name in manifest_places.OF_PAPER if name in known]:
         page = out / "article" / "index.html"
         article.write_article(of_paper, out / "tables", out / "figures", page)
         lines.append(f"The paper's tables and figures beside ours: {page}")
@@ -312,7 +303,8 @@ def _archived_lineage(archive: Path, experiment: Experiment) -> lineage.Lineage:
         )
     rows = {row["name"]: row for row in every}
     stages = {
-        name: stage for name, stage, _ in records.database_manifests(experiment.plain_values())
+        name: stage
+        for name, stage, _ in manifest_places.database_manifests(experiment.plain_values())
     }
     runs = tuple(f"checkpoint/{run}/" for run in experiment.runs)
     kept = {name for name in rows if name in stages or name.startswith(runs)}

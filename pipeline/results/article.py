@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning.records import OF_PAPER
+from pipeline.planning.manifest_places import OF_PAPER
 from pipeline.results import number_marks, report_parts, result_manifests
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.code_fingerprint import PACKAGE

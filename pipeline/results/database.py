@@ -12,9 +12,9 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
 from pipeline import errors
-from pipeline.planning import output_root, paper_roles, records
+from pipeline.planning import manifest_places, output_root, paper_roles
 from pipeline.planning.configuration import Paper
-from pipeline.planning.records import ListedManifest
+from pipeline.planning.manifest_places import ListedManifest
 from pipeline.results import (
     accuracy_tests,
     board_tests,
@@ -41,7 +41,9 @@ Loader = Callable[[duckdb.DuckDBPyConnection, Sequence[ListedManifest]], None]
 def build_database(settings: Path, out: Path) -> None:
     """Builds the database of an experiment's settings from the folders of its runs."""
     experiment = read_experiment(settings)
-    places = (Path(place) for _, _, place in records.database_manifests(experiment.plain_values()))
+    places = (
+        Path(place) for _, _, place in manifest_places.database_manifests(experiment.plain_values())
+    )
     snapshot = result_manifests.snapshot_inputs("database", places)
     recorded = lineage.read_lineage(experiment)
     loader = functools.partial(load_records, recorded.manifests)
@@ -75,7 +77,7 @@ def write_database(
         raise InputError(
             f"{out} cannot be written ({first}): {errors.remedy_for_write_error(error)}"
         ) from error
-    settings_of_it = records.database_settings(experiment.plain_values())
+    settings_of_it = manifest_places.database_settings(experiment.plain_values())
     snapshot.write_manifest(
         made_from.manifest_beside(out), settings=settings_of_it, files=[out], facts={}
     )
@@ -97,7 +99,11 @@ def _fill_tables(
     _insert_lineage(connection, recorded)
     loader(
         connection,
-        [one for one in records.database_manifests(experiment.plain_values()) if one[1] in RECORDS],
+        [
+            one
+            for one in manifest_places.database_manifests(experiment.plain_values())
+            if one[1] in RECORDS
+        ],
     )
     # Last, as they take seconds, which nobody waits for whose records are at fault.
     wanted = [] if experiment.views is None else [*experiment.views, *sql_views.READ_BY_ALL]

@@ -20,7 +20,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipeline.results import sql_views
-from pipeline.results.curves import Panel, Series
+from pipeline.results.figure_panels import Panel, Series
 from pipeline.results.number_marks import is_finite
 from pipeline.runtime import atomic_files
 

@@ -9,9 +9,16 @@ from typing import NamedTuple
 import duckdb
 
 from pike_mixing.settings import unknown_name_message
-from pipeline.results import curves, drawing, labels, number_marks, result_manifests, sql_views
-from pipeline.results.curves import Panel, Series
+from pipeline.results import (
+    drawing,
+    figure_panels,
+    labels,
+    number_marks,
+    result_manifests,
+    sql_views,
+)
 from pipeline.results.database_reader import Row, connect_experiment, select_rows
+from pipeline.results.figure_panels import Panel, Series
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.settings_messages import validate
@@ -151,18 +158,18 @@ class FigureKind(NamedTuple):
 
 
 KINDS: Mapping[str, FigureKind] = {
-    "losses": FigureKind(curves.loss_panels, 3, "methods"),
-    "differences": FigureKind(curves.difference_panels, 3, "methods"),
-    "weights": FigureKind(curves.weight_panels, 3, "domains"),
-    "similarities": FigureKind(curves.similarity_panels, 3, OF_PAIRS, of_baseline=True),
-    "gradients": FigureKind(curves.gradient_panels, 3, "domains"),
-    "lengths": FigureKind(curves.document_length_panels, 3, "domains"),
-    "figure1": FigureKind(curves.panels_laid_out_by_view, 2, "methods"),
-    "figure2": FigureKind(curves.panels_laid_out_by_view, 3, "methods and pairs of domains"),
-    "figure3": FigureKind(curves.example_panels, 2, OF_MIXTURES),
-    "figure4": FigureKind(curves.panels_laid_out_by_view, 2, "methods"),
-    "figure5": FigureKind(curves.panels_laid_out_by_view, 3, OF_PAIRS),
-    "figure6": FigureKind(curves.panels_laid_out_by_view, 3, OF_PAIRS),
-    "figure7": FigureKind(curves.panels_laid_out_by_view, 1, "methods"),
-    "figure8": FigureKind(curves.panels_laid_out_by_view, 3, "methods"),
+    "losses": FigureKind(figure_panels.loss_panels, 3, "methods"),
+    "differences": FigureKind(figure_panels.difference_panels, 3, "methods"),
+    "weights": FigureKind(figure_panels.weight_panels, 3, "domains"),
+    "similarities": FigureKind(figure_panels.similarity_panels, 3, OF_PAIRS, of_baseline=True),
+    "gradients": FigureKind(figure_panels.gradient_panels, 3, "domains"),
+    "lengths": FigureKind(figure_panels.document_length_panels, 3, "domains"),
+    "figure1": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
+    "figure2": FigureKind(figure_panels.panels_laid_out_by_view, 3, "methods and pairs of domains"),
+    "figure3": FigureKind(figure_panels.example_panels, 2, OF_MIXTURES),
+    "figure4": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
+    "figure5": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),
+    "figure6": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),
+    "figure7": FigureKind(figure_panels.panels_laid_out_by_view, 1, "methods"),
+    "figure8": FigureKind(figure_panels.panels_laid_out_by_view, 3, "methods"),
 }

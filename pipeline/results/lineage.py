@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import records
+from pipeline.planning import manifest_places
 from pipeline.results import record_loader, sql_views
 from pipeline.results.experiment import Experiment
 from pipeline.runtime import atomic_files, manifests
@@ -146,7 +146,7 @@ def _artifact_names_read_by(
 def _read_manifests(experiment: Experiment) -> Iterator[_FoundManifest]:
     """Every manifest, sources first; each is of what its place says."""
     keys = {"pretrain": "run", "evaluate": "run", "probe": "run", "pack": "source", "fetch": "task"}
-    for name, stage, place in records.database_manifests(experiment.plain_values()):
+    for name, stage, place in manifest_places.database_manifests(experiment.plain_values()):
         of, remake = name.partition("/")[2], record_loader.stage_remedy(stage, name)
         path = Path(place)
         if not path.is_file():

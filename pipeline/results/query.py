@@ -37,17 +37,10 @@ NARROW = {"from claims": "select claim, statement, ours, verdict, p_holm from cl
 
 
 def answer_query(sql: str, database: Path | None = None, format: Format = "table") -> str | bytes:
-    """Answers one SQL statement, opened for reading only; texts end without a line break.
+    """The answer to one SQL statement, by a database that is opened for reading only.
 
-    Args:
-        sql: The statement.
-        database: The experiment's database; absent: as `find_database` has it.
-        format: `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet`
-            (bytes) are for machines.
-
-    Raises:
-        InputError: there is no database, the statement is wrong (the message is DuckDB's), there is
-            none or more than one, or `json` or `parquet` would lose a column.
+    `table` is aligned for people; `csv`, `json` (a list of objects) and `parquet` (bytes) are for
+    machines. Texts end without a line break.
     """
     if len(sql.split()) == 1 and sql.endswith(".duckdb"):
         raise InputError(
@@ -80,15 +73,9 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
 
 
 def show_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
-    """The paper's claims with our number and verdict, in its order; `json` has all columns.
+    """The paper's claims, or one of them, with our number and verdict, in its order.
 
-    Args:
-        database: The experiment's database; absent: as `find_database` has it.
-        format: text or json.
-        claim: The name of the only one to show; absent: all.
-
-    Raises:
-        InputError: there is no database, it is none of ours, or there is no such claim.
+    format: text, or json with all columns.
     """
     if database is not None and not database.exists() and not database.suffix:
         raise InputError(
@@ -150,15 +137,7 @@ def _basis_text(claim: dict[str, Any]) -> str:
 
 
 def show_tables(results: Path | None, format: str = "text") -> str:
-    """Tables and figures of a results folder, and what each shows.
-
-    Args:
-        results: The folder; absent: the newest one, as `find_database` has it.
-        format: text or json.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Tables and figures of a results folder, or the newest one, and what each shows."""
     results = results or newest_results_folder()
 
     def natural_order(path: Path) -> tuple[str, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError
-from pipeline.planning.records import ListedManifest
+from pipeline.planning.manifest_places import ListedManifest
 from pipeline.runtime import checksums
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.progress import Progress

@@ -12,9 +12,9 @@ import yaml
 from markupsafe import Markup
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pipeline.planning import records
+from pipeline.planning import manifest_places
 from pipeline.planning.configuration import Predictions
-from pipeline.planning.records import PAGES
+from pipeline.planning.manifest_places import PAGES
 from pipeline.results import (
     advice,
     board_tests,
@@ -80,7 +80,7 @@ def write_report(
         texts = _page_texts(experiment, database, read, files)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
-    config = records.fill_rule_and_finder_defaults(experiment.config)
+    config = manifest_places.fill_rule_and_finder_defaults(experiment.config)
     made = made_from.manifest_beside(index_page)
     settings_of_it = {"config": config, "rules": experiment.rules}
     snapshot.write_manifest(made, settings=settings_of_it, files=[*places.values()], facts={})

@@ -54,13 +54,9 @@ def explain_artifact(
         artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
             figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
             tokenizer/..., source/...
-        database: The experiment's database; absent: as `find_database` has it.
+        database: The experiment's; absent: as `find_database` has it.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
         row: Of a table, the method or the label of a row: what that row alone was made from.
-
-    Raises:
-        InputError: there is no database, it is none of ours, or it has no such artifact or row; the
-            message has near names.
     """
     database = find_database(database)
     named, numbers = {}, list[str]()

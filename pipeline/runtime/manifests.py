@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 from typing_extensions import TypedDict
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pike_mixing.setting_limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
 from pike_mixing.settings import unknown_name_message
 from pipeline import settings
 from pipeline.runtime import atomic_files, settings_messages

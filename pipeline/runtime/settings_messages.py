@@ -1,7 +1,7 @@
 """What a user reads of a wrong key or value: pydantic makes dataclasses of what a file gives.
 
 All mistakes are told at once. The dataclasses are the one definition: names, types, limits
-(`pike_mixing.limits`), defaults and the docstring below each field.
+(`pike_mixing.setting_limits`), defaults and the docstring below each field.
 """
 
 import dataclasses

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pike_mixing.limits import Limits, PositiveInt
+from pike_mixing.setting_limits import Limits, PositiveInt
 from pipeline.tasks.prepared_task import TaskSpec
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import Limits, NonNegativeInt, PositiveInt
+from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveInt
 from pipeline.runtime import atomic_files, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.tasks import task_definitions

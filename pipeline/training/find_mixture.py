@@ -22,7 +22,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import registry
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.limits import Limits, Proportions
+from pike_mixing.setting_limits import Limits, Proportions
 from pike_mixing.settings import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.runtime.settings_messages import validate

@@ -11,7 +11,7 @@ import torch
 from pike_mixing import RULES
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, RunFacts
-from pike_mixing.limits import Proportions
+from pike_mixing.setting_limits import Proportions
 from pike_mixing.settings import domain_problems, value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
@@ -125,7 +125,7 @@ def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -
     if theirs and ours:
         # No other run needs SentencePiece.
         reader: Any = importlib.import_module("pipeline.data.tokenizer")
-        pieces, known = reader.Tokenizer(ours[0]).pieces, reader.piece_ids_of_file(theirs[0])
+        pieces, known = reader.Tokenizer(ours[0]).ids_by_piece, reader.piece_ids_of_file(theirs[0])
         if other := [piece for piece, number in pieces.items() if known.get(piece) != number]:
             raise InputError(
                 f"{where}: {len(other):,} of {len(pieces):,} pieces, such as {other[0]!r}, are not "
@@ -265,5 +265,5 @@ def refuse_too_few_devices(requested: int, device: torch.device) -> None:
 def code_modules(work: settings.Run) -> tuple[str, ...]:
     """The modules whose code a run is a function of."""
     rule = RULES.get(work.rule, work.rule).partition(":")[0]
-    foreign = ("pipeline.model.foreign",) if work.model.architecture else ()
+    foreign = ("pipeline.model.transformers_model",) if work.model.architecture else ()
     return "pipeline.training.train", rule, *foreign

@@ -20,7 +20,7 @@ from typing import Any, Self
 import torch
 
 from pike_mixing.errors import InputError
-from pike_mixing.limits import NonNegativeInt
+from pike_mixing.setting_limits import NonNegativeInt
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint
@@ -112,25 +112,25 @@ class RunFolder:
 
         Nothing in the folder is deleted before all that can be refused has been looked at.
         """
-        state, result = initial, distributed.broadcast_from_main(self._find_resumable_checkpoint)
-        if result is not None:
+        is_main, state = distributed.is_main_process(), initial
+        resumable = distributed.broadcast_from_main(self._find_resumable_checkpoint)
+        if resumable is not None:
             state = checkpoint.restore_checkpoint(
-                result, self.model, self.optimizer, device, self.identity
+                resumable, self.model, self.optimizer, device, self.identity
             )
-            log.info("going on from %s", result)
-        if distributed.is_main_process():
-            if result is None:
-                self._begin_anew()
-            else:
+            log.info("going on from %s", resumable)
+            if is_main:
                 self._delete_after_step(state.step)
+        elif is_main:
+            self._begin_anew()
+        if is_main:
             # What killed processes left.
-            for leftover in (".*.part", "*/.*.part"):
-                for path in self.folder.glob(leftover):
-                    atomic_files.remove_path(path)
-        if result is None:
+            for path in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
+                atomic_files.remove_path(path)
+        if resumable is None:
             self.save_checkpoint(state)
         # One that was killed behind its last step has nothing left to train.
-        if distributed.is_main_process() and state.step < self.work.training.steps:
+        if is_main and state.step < self.work.training.steps:
             self.starts.append(state.step)
             atomic_files.write_json(self.starts_file, self.starts)
         return state

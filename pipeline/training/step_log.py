@@ -21,7 +21,7 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics
-from pike_mixing.movement import Movement, can_fail_to_move
+from pike_mixing.moved_rows import Movement, can_fail_to_move
 from pike_mixing.torch import parallel
 from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings

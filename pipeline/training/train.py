@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pike_mixing import RULES, registry
+from pike_mixing import RULES, method_registry
 from pike_mixing.arrays import Ints
 from pike_mixing.interface import Method
 from pike_mixing.torch import parallel
@@ -25,7 +25,7 @@ from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import errors, settings
 from pipeline.data.batches import DomainRows
-from pipeline.model import adamw, checkpoint, models
+from pipeline.model import adamw, checkpoint, learning_rate, models
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import parameter_count
 from pipeline.runtime import (
@@ -131,7 +131,7 @@ def pretrain(
     chosen = inputs.settings_from_grid(work, mixture)
     if work.rule not in RULES:
         code_fingerprint.record_loaded_files()
-    method = registry.build_method(work.rule, work.method | chosen, f"{run}: method")
+    method = method_registry.build_method(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
         # The last bits of results depend on their number.
@@ -325,8 +325,8 @@ class _Training:
         weights_K = self.method.weights(engine.state, state.step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = adamw.learning_rate_at_step(state.step, self.work.training)
-            adamw.set_learning_rate(self.optimizer, rate)
+            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
+            learning_rate.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
         with timed("method"):

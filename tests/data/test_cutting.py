@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data import cutting, packing, sources, tokenizer
+from pipeline.data import document_cutting, packing, sources, tokenizer
 from pipeline.data import document_store as store
 
 
@@ -25,7 +25,7 @@ def opened(content):
 
 def cut(content, how):
     """Documents of a file of these bytes, as bytes."""
-    found = cutting.cut_documents(opened(content), how, "a.txt")
+    found = document_cutting.cut_documents(opened(content), how, "a.txt")
     return [(number, text.encode(errors="surrogateescape")) for number, text in found]
 
 
@@ -147,7 +147,7 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
     ],
 )
 def test_files_that_documents_does_not_fit_are_named(tmp_path, monkeypatch, files, values, message):
-    monkeypatch.setattr(cutting, "LIMIT", 1000)
+    monkeypatch.setattr(document_cutting, "LIMIT", 1000)
     with pytest.raises(InputError, match=message):
         downloaded(tmp_path, files, **values)
 
@@ -178,7 +178,10 @@ def test_memory_does_not_grow_with_the_file(tmp_path, how):
         path.write_bytes(block * (megabytes * 2**20 // len(block)))
         tracemalloc.start()
         with path.open(newline="") as stream:
-            assert sum(1 for _ in cutting.cut_documents(stream, how, "a.txt")) > 900 * megabytes
+            assert (
+                sum(1 for _ in document_cutting.cut_documents(stream, how, "a.txt"))
+                > 900 * megabytes
+            )
         held = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return held

@@ -9,7 +9,7 @@ from downloads import download, lines, manifest
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.data.domains import cluster_documents, write_clusters
+from pipeline.data.document_clusters import cluster_documents, write_clusters
 
 # Imported by the process alone that runs these tests: it takes seconds.
 absent = pytest.mark.skipif(find_spec("sklearn") is None, reason="needs the extra `domains`")

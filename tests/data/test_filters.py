@@ -4,9 +4,9 @@ import pytest
 from downloads import lines, manifest, parquet
 
 from pike_mixing.errors import InputError
-from pipeline.data import filters
+from pipeline.data import document_filters
 from pipeline.data.corpus_settings import text_hash
-from pipeline.data.filters import Decontamination, ngram_hashes
+from pipeline.data.document_filters import Decontamination, ngram_hashes
 from pipeline.data.shards import SPLITS, Corpus
 
 WORDS = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
@@ -99,9 +99,9 @@ def test_items_are_read_in_their_formats(tmp_path, suffix, content):
     path = tmp_path / f"items{suffix}"
     path.write_bytes(content)
     chosen = Decontamination((str(path),), 6)
-    assert filters.has_evaluation_item(f"x {ITEM} x", chosen)
-    assert filters.has_evaluation_item("b c d e f g", chosen)
-    assert not filters.has_evaluation_item("a b c d e", chosen)
+    assert document_filters.has_evaluation_item(f"x {ITEM} x", chosen)
+    assert document_filters.has_evaluation_item("b c d e f g", chosen)
+    assert not document_filters.has_evaluation_item("a b c d e", chosen)
 
 
 def test_scripts_without_blanks_are_cut_into_characters():

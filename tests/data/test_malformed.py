@@ -12,7 +12,7 @@ import pytest
 from downloads import download, lines, manifest, parquet, read
 
 from pike_mixing.errors import InputError
-from pipeline.data import formats, sources
+from pipeline.data import file_formats, sources
 
 GOOD = [{"text": "one", "id": "1"}, {"text": "two", "id": "2"}]
 
@@ -142,7 +142,7 @@ def test_a_mistake_is_told_and_leaves_nothing(tmp_path, mistake):
     assert {path.name for path in tmp_path.iterdir()} == {"in", "web.json"}
 
 
-@pytest.mark.parametrize("suffix", formats.FORMATS)
+@pytest.mark.parametrize("suffix", file_formats.FORMATS)
 def test_pointers_and_files_of_nothing_are_treated_alike_in_all_formats(tmp_path, suffix):
     good = write(tmp_path, "good.jsonl", lines(*GOOD))
     other = write(tmp_path, f"other{suffix}", b"")

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.best import Best
+from pike_mixing.finders.best_run import Best
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixture_reuse import expand_mixture, kept_weights
 from pike_mixing.finders.proxy_average import Average

@@ -12,14 +12,14 @@ from known_law import DOMAINS, LAWS, optimum, proxies
 
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
-from pike_mixing.finders import commands, saved
-from pike_mixing.finders.design import (
+from pike_mixing.finders import commands, saved_predictors
+from pike_mixing.finders.interface import Proxy, Swarm
+from pike_mixing.finders.mixing_law import MixingLaw
+from pike_mixing.finders.mixture_design import (
     MixtureDistribution,
     propose_mixtures,
     smallest_visible_loss_difference,
 )
-from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.numerics.simplex import capped_weights
 
 FREE = MixtureDistribution(np.full(3, 1 / 3), np.full(3, np.inf))
@@ -165,9 +165,9 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
         assert told.startswith("mixture, as shares: code 1\n")
         assert "WARNING: the mixture lies outside" in told
     assert "--save: " in said(*command, "--save", tmp_path / "none" / "x.json", code=2)
-    record = json.loads(saved.read_text())
+    record = json.loads(saved_predictors.read_text())
     del record["settings"], record["phases"]
-    saved.write_text(json.dumps(record))
+    saved_predictors.write_text(json.dumps(record))
     assert "is not whole ('settings'): make it anew" in said(
         "predict", saved, "--mixture", "code=1", code=2
     )
@@ -183,7 +183,7 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
 def record():
     """What a file holds of a mixing law that was fitted."""
     swarm, finder = Swarm(DOMAINS, proxies(24, noise=0.01)), MixingLaw(starts=1)
-    return saved.predictor_record("mixing-law", finder, swarm, finder.find(swarm))
+    return saved_predictors.predictor_record("mixing-law", finder, swarm, finder.find(swarm))
 
 
 @pytest.mark.slow
@@ -202,7 +202,7 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
 def test_a_saved_predictor_has_phases_of_positive_length(record, tmp_path, phases):
     (tmp_path / "law.json").write_text(json.dumps(record | {"phases": phases}), encoding="utf-8")
     with pytest.raises(InputError, match=r"is not whole|cannot be read"):
-        saved.load_predictor(tmp_path / "law.json")
+        saved_predictors.load_predictor(tmp_path / "law.json")
 
 
 def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
@@ -214,7 +214,7 @@ def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
     assert second["mixture"] == {"a": 0, "b": 1}
     assert "--save: a file holds one predictor" in said(*both, "--save", saved, code=2)
     assert "'best' predicts no losses" in said(*command, "--save", saved, code=2)
-    saved.write_text("{}")
+    saved_predictors.write_text("{}")
     assert "is no saved predictor" in said("predict", saved, "--mixture", "a=1", code=2)
 
 

@@ -9,7 +9,7 @@ from pike_mixing.finders import registry
 def test_the_fingerprint_is_of_the_finder_too():
     assert registry.modules_behind_mixture("best") == (
         "pipeline.training.find_mixture",
-        "pike_mixing.finders.best",
+        "pike_mixing.finders.best_run",
     )
 
 

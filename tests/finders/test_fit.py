@@ -16,8 +16,8 @@ from known_law import DOMAINS, LAWS, optimum, proxies
 from numpy.testing import assert_array_equal
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import saved, table
-from pike_mixing.finders.best import Best
+from pike_mixing.finders import saved_predictors, swarm_table
+from pike_mixing.finders.best_run import Best
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import FinderResult, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
@@ -53,7 +53,7 @@ def asked(path, *options):
 )
 def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
     runs = proxies(noise=0.02)
-    read = table.read_swarm(swarm(runs, suffix), DOMAINS)
+    read = swarm_table.read_swarm(swarm(runs, suffix), DOMAINS)
     found = fit(finder, read, resamples=0).result
     named = [
         dataclasses.replace(run, name=f"row {n:05}", weights_K=run.weights_K / run.weights_K.sum())
@@ -166,7 +166,7 @@ def test_a_mixture_that_is_held_near_a_prior_is_said_to_be(said, swarm):
 def test_of_many_wrong_rows_the_first_are_named(write):
     path = write(HEADER, [["a", 9, 9, 9, 1, 2, 3]] * 30)
     with pytest.raises(InputError) as caught:
-        table.read_swarm(path, ["code"])
+        swarm_table.read_swarm(path, ["code"])
     lines = str(caught.value).splitlines()
     assert len(lines) == 6
     assert lines[-1].endswith("25 more")
@@ -195,7 +195,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path):
     (tmp_path / "damaged.csv.gz").write_bytes(gzip.compress(b"a,b")[:10] + b"no block")
     for name in ("none.csv", "none.parquet", "no.parquet", "latin.csv", "damaged.csv.gz"):
         with pytest.raises(InputError, match=name):
-            table.read_swarm(tmp_path / name, ["code"])
+            swarm_table.read_swarm(tmp_path / name, ["code"])
 
 
 @pytest.mark.slow
@@ -290,7 +290,7 @@ def test_the_uncertainty_counts_mixtures(said, write):
     # quarter of all cases, not in one of 64.
     rows = [[1, 0, 1.0]] * 3 + [[0, 1, 2.0]] * 3
     path = write(["weight/en", "weight/de", "loss/en"], rows)
-    found = fit(Best(), table.read_swarm(path, ["en"]), resamples=400)
+    found = fit(Best(), swarm_table.read_swarm(path, ["en"]), resamples=400)
     assert found.result.weights_K.tolist() == [1, 0]
     # The standard deviation of a draw with probability 1/4: sqrt(3)/4.
     assert found.standard_error == pytest.approx(3**0.5 / 4, abs=0.04)
@@ -362,9 +362,9 @@ def test_an_inventory_of_which_a_part_is_missing_is_refused_or_unknown(said, wri
     assert json.loads(said(*ask, *both))["epochs"] == {"a": 4, "b": 0}
     for row, message in (([1, 0, 1, 5, 1, -1], "row 1: available/b must be above 0"),):
         with pytest.raises(InputError, match=message):
-            table.read_swarm(write(STOCK, [row]))
+            swarm_table.read_swarm(write(STOCK, [row]))
     with pytest.raises(InputError, match="the column available/b is missing"):
-        table.read_swarm(write(STOCK[:5], [[1, 0, 1, 5, 1]]))
+        swarm_table.read_swarm(write(STOCK[:5], [[1, 0, 1, 5, 1]]))
 
 
 @pytest.mark.slow
@@ -395,7 +395,7 @@ def test_a_cap_on_epochs_takes_its_inventory_from_the_table(
     exact = {"mixing-law": 0.5, "best": best}
     assert found["mixture"]["code"] == pytest.approx(exact.get(finder, found["mixture"]["code"]))
     if save:
-        again = saved.load_predictor(tmp_path / "law.json").predictor.optimum()
+        again = saved_predictors.load_predictor(tmp_path / "law.json").predictor.optimum()
         assert again.tolist() == list(found["mixture"].values())
     ask[2] = write(HEADER[1:], [row[:6] for row in rows], "bare.csv")
     assert "epochs: how much text there is" in said(*ask, "epochs=2", code=2)

@@ -14,7 +14,7 @@ from scipy import optimize
 
 from pike_mixing import make
 from pike_mixing.errors import InputError
-from pike_mixing.finders import convex_program, exponential_law, table
+from pike_mixing.finders import convex_program, exponential_law, swarm_table
 from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.cross_validation import is_outside_hull
 from pike_mixing.finders.exponential_law import Laws
@@ -395,7 +395,7 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     weights_NxK = exposure_NxK / np.repeat(SHARES, 2)
     rows = np.concatenate([weights_NxK, losses(exposure_NxK)], axis=1)
     path, saved = write(header, rows.tolist()), tmp_path / "p.json"
-    swarm = table.read_swarm(path, phases=(3, 1))
+    swarm = swarm_table.read_swarm(path, phases=(3, 1))
     assert_allclose(swarm.weights_and_losses()[0], exposure_NxK)
     command = ["fit", "mixing-law", path, "--target", "web", "books", "--phases", "3", "1"]
     command += ["--set", "kl=0", "--resamples", "3", "--format", "json", "--save", saved]
@@ -424,10 +424,10 @@ def test_phases_that_are_none_are_refused(tmp_path):
     path = tmp_path / "s.csv"
     path.write_text("weight/0/a,weight/0/b,weight/1/b,weight/1/a,loss/a\n1,0,1,0,2\n")
     with pytest.raises(InputError, match="of 2 phases the columns must be weight/0/<domain>"):
-        table.read_swarm(path, phases=(1, 1))
+        swarm_table.read_swarm(path, phases=(1, 1))
     path.write_text("weight/0/a,weight/0/b,weight/1/a,weight/1/b,loss/a\n1,0,0.5,0.4,2\n")
     for phases in ((1, np.inf), (0,)):
         with pytest.raises(InputError, match="shares are positive"):
-            table.read_swarm(path, phases=phases)
+            swarm_table.read_swarm(path, phases=phases)
     with pytest.raises(InputError, match=r"row 1: the weights sum to 0\.9, not 1"):
-        table.read_swarm(path, phases=(1, 1))
+        swarm_table.read_swarm(path, phases=(1, 1))

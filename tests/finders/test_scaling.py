@@ -11,7 +11,7 @@ import pytest
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.scaling import extrapolate, power_law_losses
+from pike_mixing.finders.loss_scaling import extrapolate, power_law_losses
 from pike_mixing.finders.schedule_finder import cut_into_stages, find_schedule
 
 MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}

@@ -8,7 +8,7 @@ from known_law import DOMAINS, LAWS, mixtures, optimum, proxies
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, saved
+from pike_mixing.finders import registry, saved_predictors
 from pike_mixing.finders.exposure_law import ExposureLaw, exposure_features
 from pike_mixing.finders.interface import Inventory, Proxy, Swarm
 from pike_mixing.finders.scheffe import Scheffe, polynomial_terms
@@ -71,8 +71,8 @@ def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, 
     ).find(swarm)
     assert loose.weights_K[0] == pytest.approx(0.2, abs=1e-4)
     path = tmp_path / "it.json"
-    path.write_text(json.dumps(saved.predictor_record(name, finder, swarm, result)))
-    again = saved.load_predictor(path)
+    path.write_text(json.dumps(saved_predictors.predictor_record(name, finder, swarm, result)))
+    again = saved_predictors.load_predictor(path)
     assert_allclose(again.predictor.losses(new_SxK), predicted_S, rtol=1e-10)
     assert_allclose(again.predictor.optimum(), result.weights_K, atol=1e-5)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import table
+from pike_mixing.finders import swarm_table
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.catalogue import PublicSwarm, TablePair
 from pike_mixing.swarms.fetch import fetch_swarm
@@ -50,7 +50,7 @@ def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp
     fetched = said("swarms", "two", "--to", tmp_path, "--from", mirror.as_uri())
     assert fetched.strip() == str(path)
     assert (tmp_path / "two.LICENSE").read_text() == "take it"
-    swarm = table.read_swarm(path)
+    swarm = swarm_table.read_swarm(path)
     assert (swarm.domains, swarm.losses) == (("en", "de"), ("en", "de"))
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3, 2], [3.5, 1.5]]
     assert [run.parameters for run in swarm.runs] == [1e6, 1e6]
@@ -111,7 +111,7 @@ def test_the_packages_swarm_has_its_runs(where, runs, tokens):
     for name in catalogue.PACKAGED:
         path = catalogue.find_table(catalogue.Path(name))
         assert (path.parent / f"{name}.LICENSE").is_file()
-    swarm = table.read_swarm(path, where=where)
+    swarm = swarm_table.read_swarm(path, where=where)
     assert (len(swarm.runs), len(swarm.domains), len(swarm.losses)) == (runs, 17, 13)
     assert {run.tokens for run in swarm.runs} == {tokens}
     # 0.88 GiB of Enron's mail, 4 bytes a token.
@@ -136,13 +136,13 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path, key):
         f",{key},name,index,web,code\n0,11,x-0,0,0.7425,0.2475\n1,22,x-1,1,0.505,0.505\n",
         f",{key},name,index,easy,hard\n0,22,x-1,1,2,4\n1,11,x-0,0,1,3\n2,33,x-2,2,9,9\n",
     )
-    swarm = table.read_swarm(ratios, ["hard"], metrics=metrics)
+    swarm = swarm_table.read_swarm(ratios, ["hard"], metrics=metrics)
     assert swarm.domains == ("web", "code")
     weights = [run.weights_K.tolist() for run in swarm.runs]
     assert weights == [pytest.approx([0.75, 0.25]), pytest.approx([0.5, 0.5])]
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3], [4]]
     with pytest.raises(InputError, match=r"the second file of a pair \(--metrics\)"):
-        table.read_swarm(ratios)
+        swarm_table.read_swarm(ratios)
     # What comes next is named as in the first file.
     command = ["design", ratios, "--metrics", metrics, "--count", "1"]
     assert said(*command).startswith("web,code\n")
@@ -153,10 +153,10 @@ def test_weights_of_two_digits_are_a_mixture(write, total):
     rows = [[0.33, 0.33, total - 0.66, 1], [0.5, total - 0.5, 0, 2]]
     path = write(["weight/a", "weight/b", "weight/c", "loss/l"], rows)
     if 0.99 <= total <= 1.01:
-        assert table.read_swarm(path).runs[0].weights_K.sum() == pytest.approx(1)
+        assert swarm_table.read_swarm(path).runs[0].weights_K.sum() == pytest.approx(1)
         return
     with pytest.raises(InputError, match=r"row 1: the weights sum to"):
-        table.read_swarm(path)
+        swarm_table.read_swarm(path)
 
 
 WHOLE = "run,size,w_a,w_b,l_x,acc_x\nr,10,1,0,1,7\ns,20,0,1,2,6\nt,20,0.5,0.5,3,5\n"
@@ -169,18 +169,18 @@ def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_pa
     (tmp_path / "one.csv").write_text(WHOLE)
     names, where = {"weight": "w_*", "loss": "l_*"}, {"size": "20"}
     for losses in (None, ["x"], ["l_x"]):
-        one = table.read_swarm(tmp_path / "one.csv", losses, where=where, **names)
-        two = table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
+        one = swarm_table.read_swarm(tmp_path / "one.csv", losses, where=where, **names)
+        two = swarm_table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
         assert (two.domains, two.losses) == (one.domains, one.losses) == (("a", "b"), ("x",))
         for ours, theirs in zip(two.weights_and_losses(), one.weights_and_losses(), strict=True):
             assert ours.tolist() == theirs.tolist()
     for wrong in ({"weight": "nonsense_*"}, {"loss": "nonsense_*"}):
         with pytest.raises(InputError, match=r"0 column\(s\) are named nonsense_\*"):
-            table.read_swarm(ratios, metrics=metrics, **names | wrong)
+            swarm_table.read_swarm(ratios, metrics=metrics, **names | wrong)
     # Usual names need no pattern.
     usual = [text.replace("w_", "weight/").replace("l_", "loss/") for text in (FIRST, SECOND)]
     ratios, metrics = pair(tmp_path, *usual)
-    assert table.read_swarm(ratios, metrics=metrics).losses == ("x",)
+    assert swarm_table.read_swarm(ratios, metrics=metrics).losses == ("x",)
     command = ["design", ratios, "--metrics", metrics, "--count", "1"]
     assert said(*command).startswith("weight/a,weight/b\n")
     ratios, metrics = pair(tmp_path, FIRST, SECOND)
@@ -199,7 +199,7 @@ def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_pa
 def test_a_pair_that_cannot_be_joined_is_refused(tmp_path, ratios, metrics, message):
     one, other = pair(tmp_path, ratios, metrics)
     with pytest.raises(InputError, match=message):
-        table.read_swarm(one, metrics=other)
+        swarm_table.read_swarm(one, metrics=other)
 
 
 def test_rows_are_chosen_by_numbers_and_texts(tmp_path):
@@ -208,17 +208,17 @@ def test_rows_are_chosen_by_numbers_and_texts(tmp_path):
     rows += [["y", "1000000", 0, 1, 2], ["x", "2", 0.5, 0.5, 3]]
     with gzip.open(path, "wt", newline="") as file:
         csv.writer(file).writerows(rows)
-    assert [r.name for r in table.read_swarm(path, where={"n": "1000000"}).runs] == [
+    assert [r.name for r in swarm_table.read_swarm(path, where={"n": "1000000"}).runs] == [
         "row 00001",
         "row 00002",
     ]
-    assert [r.name for r in table.read_swarm(path, where={"set": "x", "n": "2"}).runs] == [
+    assert [r.name for r in swarm_table.read_swarm(path, where={"set": "x", "n": "2"}).runs] == [
         "row 00003"
     ]
     with pytest.raises(InputError, match="no row has"):
-        table.read_swarm(path, where={"set": "z"})
+        swarm_table.read_swarm(path, where={"set": "z"})
     with pytest.raises(InputError, match="where: 'sett' is unknown: did you mean 'set'"):
-        table.read_swarm(path, where={"sett": "x"})
+        swarm_table.read_swarm(path, where={"sett": "x"})
 
 
 def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
@@ -229,18 +229,18 @@ def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
     )
     names = {"weight": "weight_*", "loss": "*_loss"}
     sizes = {"parameters": "model_size", "tokens": "n_tokens"}
-    swarm = table.read_swarm(
+    swarm = swarm_table.read_swarm(
         path, ["a_loss"], where={"model_size": "1e8..3e8"}, sizes=sizes, **names
     )
     assert (swarm.domains, swarm.losses) == (("a", "b"), ("a",))
     assert [(r.parameters, r.tokens) for r in swarm.runs] == [(1e8, 2e9), (3e8, 2e9)]
     with pytest.raises(InputError, match=r"row 2: b_loss is nothing, .*--skip-unmeasured"):
-        table.read_swarm(path, **names)
-    assert len(table.read_swarm(path, skip_unmeasured=True, **names).runs) == 2
+        swarm_table.read_swarm(path, **names)
+    assert len(swarm_table.read_swarm(path, skip_unmeasured=True, **names).runs) == 2
     with pytest.raises(InputError, match="no name with one"):
-        table.read_swarm(path, weight="weight_")
+        swarm_table.read_swarm(path, weight="weight_")
     with pytest.raises(InputError, match="sizes: 'modelsize' is unknown"):
-        table.read_swarm(path, ["a"], sizes={"parameters": "modelsize"}, **names)
+        swarm_table.read_swarm(path, ["a"], sizes={"parameters": "modelsize"}, **names)
 
 
 def test_rows_are_chosen_by_the_text_of_a_cell(said, write):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, method_registry
 from pike_mixing.interface import RunFacts
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 from pipeline.planning import method_catalogue
@@ -26,7 +26,7 @@ MOMENTS = ("adatask",)
 
 def mixing_of(rule):
     required = method_catalogue.example_settings(rule)
-    method = registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
+    method = method_registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
     torch.manual_seed(0)
     model, reference = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)
     draw = torch.Generator().manual_seed(1)

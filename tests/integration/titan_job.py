@@ -15,7 +15,7 @@ import ways
 from torchtitan.config import ConfigManager
 from torchtitan.models.llama3 import Transformer
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pike_mixing.torch.losses import losses_of_logits
 from pike_mixing.torchtitan import mixing_trainer
@@ -43,7 +43,9 @@ def norm(model):
 
 
 def train(config, name, example):
-    made = mixing_trainer(registry.build_method(name, METHODS[name], "test"), example["domains"])
+    made = mixing_trainer(
+        method_registry.build_method(name, METHODS[name], "test"), example["domains"]
+    )
     trainer = made(config)
     first, seen, rates, norms = whole(trainer.model_parts[0]), [], [], []
 
@@ -102,7 +104,10 @@ def plain(config, name, example, trained):
     rows = example["domains"](None, config)
     places = {"seed": config.debug.seed, "place": (0, 1)}
     dataset = MixedDataset(rows, 8, micro_batch_rows=2, steps=STEPS, **places)
-    method, group = registry.build_method(name, METHODS[name], "test"), dist.new_subgroups(1)[0]
+    method, group = (
+        method_registry.build_method(name, METHODS[name], "test"),
+        dist.new_subgroups(1)[0],
+    )
     mixing, seen, norms = Mixing(method, dataset, model, losses, group=group), [], []
     for batch in mixing.data_loader():
         mixing.loss(model, batch).backward()

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.torch import MixedDataset, Mixing, parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus
-from pipeline.model import adamw, checkpoint
+from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files
 from pipeline.runtime.settings_messages import validate
@@ -121,7 +121,7 @@ class Way:
         net = initial_model(work.model, work.model.padded_vocabulary(pieces), work.seed)
         self.model = Net(net.configure(recipe))
         self.reference = reference and Net(checkpoint.load_model(reference))
-        self.method = registry.build_method(work.rule, work.method, "run.json")
+        self.method = method_registry.build_method(work.rule, work.method, "run.json")
         self.has_moments = self.method.needs().moments_per_domain
         self.optimize()
         self.domains = {d: Rows(c, recipe.length) for d, c in opened.items()}
@@ -139,7 +139,7 @@ class Way:
             self.optimizer = adamw.build_adamw(self.model, recipe)
         first = recipe.initial_learning_rate
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
-            self.optimizer, lambda step: adamw.learning_rate_at_step(step, recipe) / first
+            self.optimizer, lambda step: learning_rate.learning_rate_at_step(step, recipe) / first
         )
 
     def mixing(self, model=None, **options):

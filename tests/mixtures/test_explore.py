@@ -11,8 +11,8 @@ import pytest
 from known_law import DOMAINS, swarm
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import cross_validation, saved
-from pike_mixing.finders.best import Best
+from pike_mixing.finders import cross_validation, saved_predictors
+from pike_mixing.finders.best_run import Best
 from pike_mixing.finders.exposure_law import ExposureLaw
 from pike_mixing.finders.gaussian_process import GaussianProcess
 from pike_mixing.finders.interface import Inventory
@@ -66,7 +66,7 @@ def keep(folder, name, finder, text=None):
         known = {"tokens": text.tokens, "available_K": text.available_K}
         read = [dataclasses.replace(run, **known) for run in runs.runs]
         runs = dataclasses.replace(runs, runs=read, final=text)
-    record = saved.predictor_record(name, finder, runs, finder.find(runs))
+    record = saved_predictors.predictor_record(name, finder, runs, finder.find(runs))
     (folder / "p.json").write_text(json.dumps(record), encoding="utf-8")
     return folder / "p.json"
 
@@ -92,7 +92,7 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
           target: targetLoss(w), all: data.trees ? [] : losses(w), far: distance(w) > 1e-6,
         }}));""",
     )
-    kept = saved.load_predictor(path)
+    kept = saved_predictors.load_predictor(path)
     expected_S = kept.predictor.losses(weights_SxK)
     np.testing.assert_allclose([one["target"] for one in found], expected_S, rtol=0, atol=1e-9)
     outside = [bool(cross_validation.is_outside_hull(w, kept.measured_NxK)) for w in weights_SxK]
@@ -133,7 +133,7 @@ def test_an_exposure_law_follows_the_tokens_that_are_typed_in(exposures, tmp_pat
         return told;
         """,
     )
-    kept, weights_1xK = saved.load_predictor(exposures), np.array([[0.2, 0.5, 0.3]])
+    kept, weights_1xK = saved_predictors.load_predictor(exposures), np.array([[0.2, 0.5, 0.3]])
     epochs_1xK = weights_1xK * 2e9 / [1e8 / 7, 5e7, 4e8]
     losses = [kept.predictor.losses(weights_1xK, e)[0] for e in (None, epochs_1xK, None)]
     assert [one[0] for one in found] == pytest.approx(losses, abs=1e-9)
@@ -183,7 +183,7 @@ def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
     assert "over" in found["red"]
     assert "Read more than 1.5 times: talk" in found["warned"]
     assert found["spoken"] == "33.33 %, 2.00 over 1.5 epochs"
-    kept = saved.load_predictor(law)
+    kept = saved_predictors.load_predictor(law)
     assert found["best"] == kept.optimum_K.tolist()
     loss = kept.predictor.losses(kept.optimum_K[None])[0]
     assert found["said"].startswith(f"Predicted loss {loss:.4f} nats, \u2212")
@@ -257,7 +257,9 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
     guess = json.loads(found["guess"])
     assert guess["predictor"] == hashlib.sha256(law.read_bytes()).hexdigest()
     assert guess["mixture"] == weights
-    loss = saved.load_predictor(law).predictor.losses(np.array([list(weights.values())]))[0]
+    loss = saved_predictors.load_predictor(law).predictor.losses(
+        np.array([list(weights.values())])
+    )[0]
     assert guess["prediction"]["target"]["value"] == pytest.approx(loss, abs=1e-9)
 
 
@@ -305,7 +307,7 @@ def test_a_domains_name_ends_no_script(law, tmp_path):
 def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatch):
     runs = swarm(12)
     with pytest.raises(InputError, match="predicts no losses"):
-        saved.predictor_record("best", Best(), runs, Best().find(runs))
+        saved_predictors.predictor_record("best", Best(), runs, Best().find(runs))
     for option, value in (("--budget", "nan"), ("--epochs", "0"), ("--inventory", "code=-1")):
         told = said("explore", law, option, value, code=2)
         assert option in told

@@ -21,12 +21,12 @@ import pytest
 import yaml
 from repository import ROOT
 
-from pike_mixing import Delivered, registry
+from pike_mixing import Delivered, method_registry
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.trainer_formats import FORMATS
-from pipeline.data.local import LocalSource
+from pipeline.data.local_files import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
 ROWS = 10_000_000
@@ -205,7 +205,7 @@ def of_ours():
     """Rows of each domain in both stages, in a loop of ours."""
     torch = pytest.importorskip("pike_mixing.torch")
     settings = {name: value for name, value in STAGES.items() if name != "rule"}
-    rule = registry.build_method("schedule", settings | {"steps": 100}, "test")
+    rule = method_registry.build_method("schedule", settings | {"steps": 100}, "test")
     parts = {name: list(range(9)) for name in ("web", "code")}
     mixing = torch.Mixing(rule, torch.MixedDataset(parts, 8, steps=100), rounding="systematic")
     counts = np.zeros((2, 2))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from repository import ROOT
 
-from pike_mixing.finders import saved
+from pike_mixing.finders import saved_predictors
 from pike_mixing.mixtures import explore, trial
 
 
@@ -26,7 +26,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     for name in trial.TARGETS:
         assert found["targets"][name]["spearman"]["low"] > 0.5
         assert found["targets"][name]["worth"]["low"] > 0
-    law = saved.load_predictor(tmp_path / "new" / "law.json")
+    law = saved_predictors.load_predictor(tmp_path / "new" / "law.json")
     assert law.optimum_K.tolist() == list(found["mixture"].values())
     equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform_weights()]))
     assert np.diff(equal) == pytest.approx(found["predicted_gain"], rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pipeline import settings
-from pipeline.model import adamw, transformer
+from pipeline.model import adamw, learning_rate, transformer
 
 PAPER = settings.Training(
     rows=256,
@@ -23,9 +23,9 @@ PAPER = settings.Training(
 
 
 def test_the_papers_schedule_begins_peaks_and_ends_exactly():
-    assert adamw.learning_rate_at_step(0, PAPER) == 7e-6
-    assert adamw.learning_rate_at_step(10_000, PAPER) == 7e-4
-    assert adamw.learning_rate_at_step(119_999, PAPER) == 7e-6
+    assert learning_rate.learning_rate_at_step(0, PAPER) == 7e-6
+    assert learning_rate.learning_rate_at_step(10_000, PAPER) == 7e-4
+    assert learning_rate.learning_rate_at_step(119_999, PAPER) == 7e-6
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,9 @@ def test_short_schedules(steps, warmup_steps, rates):
         initial_learning_rate=0.2,
         final_learning_rate=0.1,
     )
-    assert [adamw.learning_rate_at_step(s, recipe) for s in range(steps)] == pytest.approx(rates)
+    assert [learning_rate.learning_rate_at_step(s, recipe) for s in range(steps)] == pytest.approx(
+        rates
+    )
 
 
 def tiny():

@@ -26,11 +26,7 @@ ODD = [
     "Straße ﬁne \uff41\uff42 x²",
     "漢字 x 漢",
     "▁a ▁",
-    *(
-        form.format(c)
-        for c in SPACES
-        for form in ("{0}", "{0}a", "a{0}", "a{0}{0}b", " {0}a ", "a {0}")
-    ),
+    *(form.format(c) for c in SPACES for form in FORMS),
 ]
 
 

@@ -10,7 +10,14 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline import __main__, settings
-from pipeline.planning import cost, job_estimates, planner, profile, rule_resources, run_estimates
+from pipeline.planning import (
+    cost,
+    job_estimates,
+    planner,
+    profile,
+    requested_resources,
+    run_estimates,
+)
 from pipeline.runtime import accelerators
 from pipeline.runtime.settings_messages import validate
 
@@ -287,7 +294,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
     plan = planner.plan(planner.read_expanded_config(PAPER), PAPER.name)
-    takes = rule_resources.RuleResources(plan, profile.read_profile(resources, {}))
+    takes = requested_resources.RuleResources(plan, profile.read_profile(resources, {}))
     own = resources["pretrain"]
     work = job_estimates.JobEstimates(
         plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]

@@ -6,7 +6,7 @@ import sys
 import pytest
 from recipes import recipe
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.settings import setting_docstrings
@@ -20,7 +20,7 @@ PIKE = {"zeta1": 1, "zeta2": 1}
 
 @pytest.mark.parametrize("rule", METHODS)
 def test_a_rule_and_all_its_settings_are_described(rule):
-    kind = registry.rule_class(rule)
+    kind = method_registry.rule_class(rule)
     # A sentence of the base class would describe another rule.
     assert vars(kind)["about"] == methods.rule_summary(rule)
     assert kind.about.endswith(".")

@@ -10,7 +10,7 @@ from edits import set_at, way
 from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import output_root, planner, records, rule_inputs
+from pipeline.planning import manifest_places, output_root, planner, rule_inputs
 from pipeline.planning.plan import OF_SETTINGS, Selection
 from pipeline.runtime import atomic_files
 
@@ -569,7 +569,9 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
     def recorded():
         runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
         some = plan.experiment_of_selection(Selection(runs))
-        return atomic_files.canonical_json(records.database_settings({**some, "config": small}))
+        return atomic_files.canonical_json(
+            manifest_places.database_settings({**some, "config": small})
+        )
 
     plan = planned(small)
     before = recorded()

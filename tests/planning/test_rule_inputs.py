@@ -4,7 +4,7 @@ import pytest
 from recipes import of_run
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, records
+from pipeline.planning import manifest_places, planner
 from pipeline.planning.plan import Selection
 from pipeline.planning.rule_inputs import RuleInputs
 
@@ -81,7 +81,7 @@ def test_evaluation_items_are_the_users_own_or_a_fetched_task(reads):
 def test_a_database_reads_every_record_of_its_runs(plan, reads):
     found = [
         place
-        for _, _, place in records.database_manifests(
+        for _, _, place in manifest_places.database_manifests(
             plan.experiment_of_selection(Selection((PIKE,)))
         )
     ]
@@ -91,7 +91,9 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
     selected = reads.job_inputs("database_of_selection", name).paths()
-    expected = records.database_manifests(plan.experiment_of_selection(plan.selections[name]))
+    expected = manifest_places.database_manifests(
+        plan.experiment_of_selection(plan.selections[name])
+    )
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
     assert reads.job_inputs("table", "table1").paths() == [database]

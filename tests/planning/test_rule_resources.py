@@ -9,7 +9,7 @@ from recipes import of_run
 from pike_mixing.errors import InputError
 from pipeline.planning import planner
 from pipeline.planning.profile import Profile
-from pipeline.planning.rule_resources import RETRIES, STARTED, RuleResources
+from pipeline.planning.requested_resources import RETRIES, STARTED, RuleResources
 
 PIKE = "symbols/pico/pike-middle/seed100"
 

@@ -12,9 +12,9 @@ from recipes import of_run
 from snakemake_interface_common.exceptions import WorkflowError
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, slurm
+from pipeline.planning import planner, slurm_executor
 from pipeline.planning.profile import Profile
-from pipeline.planning.rule_resources import RuleResources
+from pipeline.planning.requested_resources import RuleResources
 
 plugin = pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
 submit_string = importlib.import_module(f"{plugin.__name__}.submit_string")
@@ -64,7 +64,7 @@ def submit():
     """Nothing speaks against it."""
 
 
-MENDED = slurm.patch_slurm_executor(Reporting, submit)
+MENDED = slurm_executor.patch_slurm_executor(Reporting, submit)
 
 
 def still_active(job, kind=MENDED):
@@ -124,7 +124,7 @@ def test_an_answer_is_the_plugins_as_ever(programs, job):
     ],
 )
 def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, monkeypatch, listed, shown, kept):
-    monkeypatch.setattr(slurm, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(slurm_executor, "ANSWER_SECONDS", 0.2)
     programs("scontrol", f'test "$2" = job || {{ echo "MinJobAge = 600 sec"; exit; }}; {shown}')
     programs("squeue", listed)
     # So the plugin itself: for ever.
@@ -139,7 +139,7 @@ def test_where_nothing_can_be_submitted_it_is_said_at_once(programs, monkeypatch
         raise InputError("torch was built for the CPU")
 
     with pytest.raises(WorkflowError, match="torch was built for the CPU"):
-        slurm.patch_slurm_executor(Reporting, refuse)().__post_init__()
+        slurm_executor.patch_slurm_executor(Reporting, refuse)().__post_init__()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(WorkflowError, match="scontrol is not found: start the workflow where"):
         MENDED().__post_init__()
@@ -187,7 +187,7 @@ def test_a_model_of_gpus_is_asked_for_by_node_where_there_are_several(config):
 def test_nothing_is_submitted_before_the_controller_answers(
     programs, monkeypatch, tmp_path, caplog
 ):
-    monkeypatch.setattr(slurm, "ASK_SECONDS", 0.01)
+    monkeypatch.setattr(slurm_executor, "ASK_SECONDS", 0.01)
     # It answers at the third time.
     programs("scontrol", f"echo . >> {tmp_path}/asked; test $(wc -l < {tmp_path}/asked) -ge 3")
     executor = MENDED()
@@ -197,8 +197,8 @@ def test_nothing_is_submitted_before_the_controller_answers(
     assert caplog.messages == ["Slurm's controller does not answer: waiting to submit"]
     # Not for ever, and not after Ctrl-C.
     programs("scontrol", "exit 1")
-    monkeypatch.setattr(slurm, "PATIENCE_SECONDS", 0.03)
-    assert slurm.await_controller(log, threading.Event())
+    monkeypatch.setattr(slurm_executor, "PATIENCE_SECONDS", 0.03)
+    assert slurm_executor.await_controller(log, threading.Event())
     executor._cancelled.set()
     executor.run_job("another")
     assert executor.submitted == ["job"]

@@ -11,7 +11,7 @@ from repository import ROOT
 from test_report import Page
 
 from pike_mixing.errors import InputError
-from pipeline.planning.records import OF_PAPER
+from pipeline.planning.manifest_places import OF_PAPER
 from pipeline.results import article, figures, report_parts, sql_views, tables
 from pipeline.runtime import atomic_files
 

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from pipeline.results import drawing
-from pipeline.results.curves import Panel, Series
+from pipeline.results.figure_panels import Panel, Series
 
 
 def panel(**more):

@@ -12,7 +12,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline import cli
-from pipeline.planning.records import PAGES
+from pipeline.planning.manifest_places import PAGES
 from pipeline.results import database, number_marks, report, report_parts
 from pipeline.runtime import atomic_files, made_from
 

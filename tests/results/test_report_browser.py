@@ -3,7 +3,7 @@
 import browser
 import pytest
 
-from pipeline.planning.records import PAGES
+from pipeline.planning.manifest_places import PAGES
 
 pytestmark = pytest.mark.workflow
 

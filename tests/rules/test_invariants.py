@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, Statistics
 from pike_mixing.torch import resume_state
@@ -68,7 +68,7 @@ def build(name, domains=DOMAINS, **changes):
     values = method_catalogue.example_settings(rule) | VARIANTS.get(name, {}) | changes
     sizes = {domain: 10.0 * len(domain) for domain in domains}
     facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
-    return registry.build_method(rule, values, rule).for_run(facts)
+    return method_registry.build_method(rule, values, rule).for_run(facts)
 
 
 ADAPTIVE = [name for name in ALL if build(name).needs() != Needs()]

@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from pike_mixing import METHODS, registry
+from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import registry as finder_registry
@@ -16,7 +16,9 @@ NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
 
 
 def kind_of(name):
-    return finder_registry.finder_class(name) if name in FINDERS else registry.rule_class(name)
+    return (
+        finder_registry.finder_class(name) if name in FINDERS else method_registry.rule_class(name)
+    )
 
 
 def made(name, **changes):
@@ -45,7 +47,7 @@ def test_a_setting_beyond_its_limits_and_two_that_do_not_fit_are_told_together()
         made("aioli", **wrong)
     assert str(made_of_values.value).splitlines() == [f"Aioli.{p}" for p in problems]
     with pytest.raises(InputError) as parsed:
-        registry.build_method("aioli", wrong, "methods.aioli")
+        method_registry.build_method("aioli", wrong, "methods.aioli")
     assert str(parsed.value).splitlines() == [f"methods.aioli.{p}" for p in problems]
     # What is of another type cannot be asked.
     with pytest.raises(InputError, match=r"^Aioli\.slot: '3' is not a whole number: write 3$"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pike_mixing
-from pike_mixing import METHODS, RULES, Method, Signals, finders, make, provenance, registry
+from pike_mixing import METHODS, RULES, Method, Signals, finders, make, method_registry, provenance
 from pike_mixing.errors import InputError
 from pike_mixing.rules.pike import PiKE
 from pike_mixing.rules.static import Mix
@@ -16,7 +16,7 @@ from pike_mixing.rules.static import Mix
 
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_is_a_class_of_the_package_and_of_the_mapping(rule):
-    kind = registry.rule_class(rule)
+    kind = method_registry.rule_class(rule)
     assert METHODS[rule] is kind
     assert getattr(pike_mixing, kind.__name__) is kind
     assert RULES[rule] == f"{kind.__module__}:{kind.__name__}"

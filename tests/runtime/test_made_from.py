@@ -79,7 +79,7 @@ def test_versions_are_of_what_the_stage_computes_with():
     assert {"numpy", "lightgbm"} <= code_fingerprint.package_versions("mixture", finder).keys()
     assert "torch" in code_fingerprint.package_versions("pretrain", ["pipeline.training.train"])
     # A copy of text is the same by any version of NumPy, a drawn one is not.
-    assert code_fingerprint.package_versions("download", ["pipeline.data.local"]) == {}
+    assert code_fingerprint.package_versions("download", ["pipeline.data.local_files"]) == {}
     assert "numpy" in code_fingerprint.package_versions("download", ["pipeline.data.synthetic"])
 
 

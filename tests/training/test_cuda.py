@@ -8,7 +8,7 @@ import pytest
 import torch
 from recipes import recipe
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.torch import gradient_statistics
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
@@ -60,7 +60,9 @@ def step(device, rule="mix", **how):
     own = net(device, **how)
     passes, (tokens, count_K) = PipelinePasses(own), batch(device)
     passing = StepGradient(own, passes, micro_batch_rows=12, statistics_micro_batch_rows=1)
-    method = registry.build_method(rule, STATISTICS_OF_THE_BATCH if rule == "pike" else {}, "test")
+    method = method_registry.build_method(
+        rule, STATISTICS_OF_THE_BATCH if rule == "pike" else {}, "test"
+    )
     rows = DealtRows(passes, tokens, count_K, 12)
     left = passing.compute(method, method.init(("one", "two"), 0), 0, rows)
     return left.signals, torch.cat([p.grad.flatten().cpu() for p in own.parameters()])

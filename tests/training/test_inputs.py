@@ -14,7 +14,7 @@ import pytest
 import torch
 from trained import last_state, manifest
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, ValidationNeed
 from pike_mixing.rules.static import Mix
@@ -77,7 +77,7 @@ def test_a_reference_that_knows_not_all_domains_is_refused(make_run, corpora, mi
 def test_another_reference_is_another_run(make_run, corpora, mixed, tmp_path, write_run):
     run = make_run(**DOREMI)
     values = validate(settings.Run, atomic_files.read_json(run), "run")
-    method = registry.build_method(values.rule, values.method, "run")
+    method = method_registry.build_method(values.rule, values.method, "run")
     elsewhere = write_run(tmp_path / "elsewhere", seed=7)
     train.pretrain(elsewhere, corpora, device="cpu", threads=1)
     first = read_inputs(values, method, corpora, mixed, None)
@@ -102,8 +102,11 @@ def test_weights_are_trained_on_with_their_own_tokenizer(make_run, corpora, tmp_
     caplog.clear()
     # The model's file may have pieces of its own beside ours; one number is enough to differ.
     for pieces, refused in (
-        (ours.pieces | {"extra": 63}, None),
-        (ours.pieces | {"<unk>": 63}, r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'"),
+        (ours.ids_by_piece | {"extra": 63}, None),
+        (
+            ours.ids_by_piece | {"<unk>": 63},
+            r"tokenizers\.symbols: 1 of \d+ pieces, such as '<unk>'",
+        ),
         (
             {"other": 0},
             rf"{ours.vocabulary} of {ours.vocabulary} pieces, .*weights/tokenizer\.json",
@@ -202,7 +205,7 @@ def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corp
     # A rate of next to nothing: the model stays as it is, and so must the losses.
     still = {"peak_learning_rate": 1e-12, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
     run = make_run(training=still)
-    monkeypatch.setattr(registry, "build_method", lambda *_: Comparing())
+    monkeypatch.setattr(method_registry, "build_method", lambda *_: Comparing())
     train.pretrain(run, corpora, device="cpu", threads=1)
     seen = last_state(run)["method.seen"]
     assert len(seen) == 3

@@ -9,10 +9,10 @@ from recipes import recipe
 from safetensors.numpy import load, save
 from watched import Watched
 
-from pike_mixing import interface, registry
+from pike_mixing import interface, method_registry
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
-from pike_mixing.movement import can_fail_to_move
+from pike_mixing.moved_rows import can_fail_to_move
 from pipeline import settings
 from pipeline.training.step_log import build_alarm_watch
 
@@ -25,7 +25,7 @@ def begun(rule="pike", method=PIKE, domains=DOMAINS, **training):
     own = recipe(**{"rows": 12, "steps": 20, "alarms": AlarmLimits(window=4)} | training)
     model = settings.Model(layers=1, width=8, heads=2, head_width=4)
     work = settings.Run("s", "tiny", "any", 0, domains, "t", model, own, rule, method)
-    rule = registry.build_method(rule, method, "method")
+    rule = method_registry.build_method(rule, method, "method")
 
     def counts(state, step):
         return interface.rows_of_domains(rule, state, step, own.rows, own.rounding, len(domains))
@@ -164,7 +164,7 @@ def test_measured_statistics_propose_coefficients(caplog):
 
 def test_which_methods_can_fail_to_move():
     built = {
-        rule: can_fail_to_move(registry.build_method(rule, method, "method"))
+        rule: can_fail_to_move(method_registry.build_method(rule, method, "method"))
         for rule, method in {
             "mix": {},
             "random": {},

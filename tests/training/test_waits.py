@@ -5,7 +5,7 @@ import pytest
 import torch
 import torch.distributed as dist
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.torch import parallel
 from pike_mixing.torch.engine import Engine
@@ -43,7 +43,9 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
     gradient = StepGradient(
         model, passes, micro_batch_rows=2, statistics_micro_batch_rows=1, max_norm=1.0
     )
-    engine = Engine(registry.build_method("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient)
+    engine = Engine(
+        method_registry.build_method("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient
+    )
     for _ in range(3):
         result = engine.backward()
         optimizer.step()

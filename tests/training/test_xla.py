@@ -20,7 +20,7 @@ from trained import apart, loop_of
 from pipeline import settings
 from pipeline.evaluation import gradient_probe
 from pipeline.evaluation.evaluate import evaluate_run
-from pipeline.model import adamw, checkpoint
+from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files, devices, pick_device
@@ -211,7 +211,7 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
         optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):
-            adamw.set_learning_rate(optimizer, 0.01 / (1 + step))
+            learning_rate.set_learning_rate(optimizer, 0.01 / (1 + step))
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()

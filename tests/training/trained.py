@@ -8,7 +8,7 @@ import torch
 from faults import outcome
 from safetensors.numpy import load_file
 
-from pike_mixing import registry
+from pike_mixing import method_registry
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
@@ -28,7 +28,7 @@ def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=Fa
     """The loop of a run that has not begun; `method` stands in for that of its settings."""
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
-    method = method or registry.build_method(work.rule, work.method, str(run))
+    method = method or method_registry.build_method(work.rule, work.method, str(run))
     with locks.acquire_lease(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference, None)
         place = pick_device.pick_device(device)

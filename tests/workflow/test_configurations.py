@@ -17,17 +17,6 @@ def other(config):
     config.update(runs=[entry], tables={"perplexity": {}}, figures={})
 
 
-def test_one_text_file_a_domain_is_enough_where_documents_says_how_to_cut_it(fresh):
-    paragraphs = "\n\n".join(f"This is paragraph {n}, of {n * n}.\n" for n in range(100))
-    fresh.path("big.txt").write_text(paragraphs, encoding="utf-8")
-    notes = "results/data/notes/manifest.json"
-    fresh.set({"sources/notes/files": "big.txt"})
-    assert "write `documents: paragraphs`" in fresh.refused("--cores", 1, notes)
-    fresh.set({"sources/notes/documents": "paragraphs"})
-    fresh.make("--cores", 1, notes)
-    assert atomic_files.read_json(fresh.path(notes))["documents"] == 100
-
-
 def pretrained(planned):
     return {job.removeprefix("pretrain ") for job in planned if job.startswith("pretrain ")}
 
@@ -111,7 +100,7 @@ OWN = """
 import dataclasses
 from pathlib import Path
 
-from pike_mixing.limits import PositiveFloat
+from pike_mixing.setting_limits import PositiveFloat
 from pike_mixing.rules.static import Mix
 
 Path(__file__).with_name("imported").touch()

@@ -13,7 +13,7 @@ gc.freeze()
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import plan_hints, planner, records, rule_inputs, workflow_jobs
+from pipeline.planning import plan_hints, planner, manifest_places, rule_inputs, workflow_jobs
 from pipeline.results import sql_views
 
 

@@ -12,7 +12,7 @@ import re
 import shlex
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, TextIO
@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.data import cutting
+from pipeline.data import document_cutting
 from pipeline.data.file_settings import Utf8Policy
 from pipeline.data.source_interface import Document
 from pipeline.runtime import file_kinds
@@ -70,7 +70,7 @@ class SourceFile:
     skipped: Counter[str]
     """Documents left out, by reason."""
     cut: str = "file"
-    """How a text file is cut into documents: see `pipeline.data.cutting.cut_documents`."""
+    """How a text file is cut into documents: see `pipeline.data.document_cutting.cut_documents`."""
 
     @contextlib.contextmanager
     def explain_read_errors(self) -> Iterator[None]:
@@ -102,7 +102,7 @@ class SourceFile:
         name = self._apply_utf8_policy(str(record_id) if named else place, f"{place}: the id")
         if kept is None or name is None:
             return
-        if cutting.is_blank(kept):
+        if document_cutting.is_blank(kept):
             self.skipped["blank"] += 1
             return
         yield Document(name, kept)
@@ -131,7 +131,9 @@ class SourceFile:
 
 def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="") as stream:
-        for number, text in cutting.cut_documents(stream, source_file.cut, source_file.place):
+        for number, text in document_cutting.cut_documents(
+            stream, source_file.cut, source_file.place
+        ):
             if number is None and not text:
                 return
             place = source_file.name if number is None else f"{source_file.name}:{number}"
@@ -140,7 +142,7 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
     with _open_text(source_file, newline="\n") as stream:
-        for number, text in cutting.read_numbered_lines(stream, source_file.place):
+        for number, text in document_cutting.read_numbered_lines(stream, source_file.place):
             place = f"{source_file.name}:{number}"
             if not text.strip():
                 source_file.skipped["blank"] += 1
@@ -195,9 +197,6 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
     """The file's text, unpacked, without byte order marks.
 
     Bytes that are not UTF-8 are lone surrogates in it.
-
-    Raises:
-        InputError: UTF-16, UTF-32 or no text, or a compressed stream that is truncated or damaged.
     """
     with source_file.explain_read_errors(), _open_decompressed(source_file) as raw:
         stream = io.BufferedReader(raw, _CHUNK)
@@ -282,8 +281,8 @@ def _documents_of_batches(
             number += 1
             place = f"{source_file.name}:{number}"
             text = None if content is None else content.decode(errors="surrogateescape")
-            if text is not None and len(text) > cutting.LIMIT:
-                raise cutting.too_long_error(f"{source_file.place}:{number}")
+            if text is not None and len(text) > document_cutting.LIMIT:
+                raise document_cutting.too_long_error(f"{source_file.place}:{number}")
             yield from source_file.record_documents(identity, text, place)
 
 
@@ -341,6 +340,17 @@ FORMATS: dict[str, Reader] = {
 
 TEXT = tuple(name for name, reader in FORMATS.items() if reader is _read_text_file)
 """Suffixes of text that can be cut into documents."""
+
+
+def refuse_unknown_formats(names: Sequence[str], place: str, remedy: str | None = None) -> None:
+    """Stops at files whose suffix is none of `FORMATS`."""
+    unknown = [name for name in names if format_suffix(name) not in FORMATS]
+    if unknown:
+        first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
+        raise InputError(
+            f"{place}: {first}: formats are told by suffix: {', '.join(FORMATS)}: "
+            f"{remedy or file_kinds.remedy_of_suffix(unknown[0])}"
+        )
 
 
 def read_source_file(source_file: SourceFile) -> Iterator[Document]:

@@ -44,77 +44,60 @@ def ignore_checkpoint_signals() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-class _WithSlurm:
-    """An executor that begins only where Slurm's commands are, and ends by Ctrl-C."""
-
-    _refuse: Callable[[], None]
-
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        self._cancelled = threading.Event()
-        super().__init__(*arguments, **named)
-
-    def __post_init__(self) -> None:
-        if shutil.which("scontrol") is None:
-            raise WorkflowError(
-                "scontrol is not found: start the workflow where Slurm's commands are, such as on "
-                "the cluster's login node, or use this machine alone: --profile "
-                "workflow/profiles/default"
-            )
-        try:
-            self._refuse()
-        except InputError as mistake:
-            raise WorkflowError(str(mistake)) from None
-        super().__post_init__()  # type: ignore[misc]
-
-    def run_job(self: Any, job: Any) -> None:
-        if await_controller(self.logger, self._cancelled):
-            super().run_job(job)  # type: ignore[misc]
-
-    def cancel(self) -> None:
-        """Cancels all jobs at Ctrl-C; a thread of the plugin may wait to submit one."""
-        self._cancelled.set()
-        super().cancel()  # type: ignore[misc]
-
-    async def sleep(self: Any) -> None:
-        """Waits for the next status check, which may be minutes away, or for the end."""
-        end = time.monotonic() + self.next_seconds_between_status_checks
-        while self.wait and time.monotonic() < end:
-            await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
-
-
-def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> type[Any]:
+def patch_slurm_executor(  # noqa: C901 - the methods of one class
+    executor: type[Any], refuse: Callable[[], None]
+) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
-    All that it overrides is the interface of executors. Where jobs must not be submitted, `refuse`
-    raises an InputError.
+    It begins only where Slurm's commands are and jobs may be submitted (where not, `refuse` raises
+    an InputError), and ends by Ctrl-C. All that it overrides is the interface of executors.
     """
 
-    class Mended(_WithSlurm, executor):  # type: ignore[misc]
-        _refuse = staticmethod(refuse)
+    class Mended(executor):  # type: ignore[misc]
         _ended: frozenset[str] = frozenset()
         """Jobs that the check at work has reported."""
+
+        def __init__(self, *arguments: Any, **named: Any) -> None:
+            self._cancelled = threading.Event()
+            super().__init__(*arguments, **named)
+
+        def __post_init__(self) -> None:
+            if shutil.which("scontrol") is None:
+                raise WorkflowError(
+                    "scontrol is not found: start the workflow where Slurm's commands are, such as "
+                    "on the cluster's login node, or use this machine alone: --profile "
+                    "workflow/profiles/default"
+                )
+            try:
+                refuse()
+            except InputError as mistake:
+                raise WorkflowError(str(mistake)) from None
+            super().__post_init__()
+
+        def run_job(self, job: Any) -> None:
+            if await_controller(self.logger, self._cancelled):
+                super().run_job(job)
+
+        def cancel(self) -> None:
+            """Cancels all jobs at Ctrl-C; a thread of the plugin may wait to submit one."""
+            self._cancelled.set()
+            super().cancel()
+
+        async def sleep(self) -> None:
+            """Waits for the next status check, which may be minutes away, or for the end."""
+            end = time.monotonic() + self.next_seconds_between_status_checks
+            while self.wait and time.monotonic() < end:
+                await asyncio.sleep(min(1.0, self.next_seconds_between_status_checks))
 
         async def check_active_jobs(self, active_jobs: list[Any]) -> AsyncIterator[Any]:
             """Yields whatever has not ended; jobs that Slurm has forgotten have failed."""
             self._ended, kept = frozenset(), set[str]()
-            own = (
-                "squeue",
-                "--noheader",
-                "--states=all",
-                "--format=%i",
-                "--user",
-                getpass.getuser(),
-            )
-            answer = await asyncio.to_thread(_ask, *own)
+            words = ["squeue", "--noheader", "--states=all", "--format=%i", "--user"]
+            answer = await asyncio.to_thread(_ask, *words, getpass.getuser())
             listed = None if answer.returncode else answer.stdout.split()
             async for job in super().check_active_jobs(active_jobs):
                 number = job.external_jobid
-                shown = (
-                    None
-                    if listed is None or number in listed
-                    else _ask("scontrol", "show", "job", number)
-                )
-                if shown and "Invalid job id" in shown.stderr:
+                if listed is not None and number not in listed and _is_unknown_job(number):
                     told = f"Slurm has forgotten job {number}, which counts as failed. "
                     self.report_job_error(job, msg=told)
                 else:
@@ -144,6 +127,11 @@ def patch_slurm_executor(executor: type[Any], refuse: Callable[[], None]) -> typ
             super().report_job_error(job_info, msg=msg, **others)
 
     return Mended
+
+
+def _is_unknown_job(job: str) -> bool:
+    """Whether the controller answers that there is no such job."""
+    return "Invalid job id" in _ask("scontrol", "show", "job", job).stderr
 
 
 def _ask(*words: str) -> subprocess.CompletedProcess[str]:

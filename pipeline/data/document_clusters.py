@@ -22,8 +22,8 @@ import yaml
 
 from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
-from pipeline.data import filters
-from pipeline.data.local import LocalSource
+from pipeline.data import document_filters
+from pipeline.data.local_files import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.settings_messages import validate
@@ -66,7 +66,7 @@ def write_clusters(
     """
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
     source = validate(LocalSource, values, "domains")
-    inputs = [path for path, _ in source.named_files()]
+    inputs = [file.path for file in source.named_files()]
     taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
     texts = (document.text for document in source.read(Counter(), []))
     cluster_N, words_C = cluster_documents(texts, clusters, seed)
@@ -123,19 +123,16 @@ class Clusters(NamedTuple):
 
 
 def cluster_documents(texts: Iterator[str], clusters: int, seed: int) -> Clusters:
-    """Clusters N documents into C clusters by their words.
-
-    Raises:
-        InputError: fewer documents than clusters need, or no two that share a word.
-    """
+    """Clusters N documents into C clusters by their words."""
     from sklearn.cluster import KMeans
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.preprocessing import normalize
 
     # Words of two characters or more; of scripts without blanks between words, each character.
-    mark = filters.combining_mark_pattern()
-    words = f"{filters.UNSPACED}|{filters.LETTER}(?:{filters.LETTER}|{mark})+"
+    mark = document_filters.combining_mark_pattern()
+    letter = document_filters.LETTER
+    words = f"{document_filters.UNSPACED}|{letter}(?:{letter}|{mark})+"
     vectorizer = TfidfVectorizer(
         token_pattern=words, sublinear_tf=True, min_df=2, max_df=0.5, max_features=WORDS
     )

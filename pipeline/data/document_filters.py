@@ -52,11 +52,7 @@ def item_files(settings: Decontamination) -> list[Path]:
 
 @functools.cache
 def item_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]:
-    """Sorted hashes of the n-grams of the evaluation items, which are read once a process.
-
-    Raises:
-        InputError: no file, one that cannot be read, or no text of enough words in all of them.
-    """
+    """Sorted hashes of the n-grams of the evaluation items, which are read once a process."""
     listed = item_files(settings)
     remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
     items = (item for path in listed for item in record_files.read_records(path, remedy))

@@ -12,8 +12,8 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
-from pike_mixing.limits import PositiveFloat, Proportions
 from pike_mixing.numerics.simplex import effective_domains
+from pike_mixing.setting_limits import PositiveFloat, Proportions
 from pike_mixing.settings import CheckedSettings
 
 

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.data import formats
+from pipeline.data import file_formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.file_settings import LocalSettings
-from pipeline.data.source_interface import CUT, Document, Source
+from pipeline.data.source_interface import CUT, Document, NamedFile, Source
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
 
 MOST_FILES, MOST_CHARACTERS = 20, 2**26
@@ -45,7 +45,7 @@ class LocalSource(LocalSettings, Source):
             yield from self._read_file(path, name, skipped)
 
     def _sample_documents(
-        self, files: list[tuple[Path, str]], limit_bytes: int, skipped: Counter[str]
+        self, files: list[NamedFile], limit_bytes: int, skipped: Counter[str]
     ) -> Iterator[Document]:
         """The first documents of every file, of each file the same share of its size on disk.
 
@@ -57,7 +57,7 @@ class LocalSource(LocalSettings, Source):
         # Of a file that ends it is forgotten how much was taken: nothing is left.
         while taken and total < limit_bytes:
             # One byte more: a file of none has a weight, too.
-            sizes = {file: file[0].stat().st_size + 1 for file in taken}
+            sizes = {file: file.path.stat().st_size + 1 for file in taken}
             before, seen, whole = total, 0, sum(sizes.values())
             for file, size in sizes.items():
                 seen += size
@@ -81,9 +81,9 @@ class LocalSource(LocalSettings, Source):
 
     def source_file(
         self, path: Path, name: str, skipped: Counter[str], cut: str
-    ) -> formats.SourceFile:
+    ) -> file_formats.SourceFile:
         """One of its files as it is to be read; text files are cut as `cut` says."""
-        return formats.SourceFile(
+        return file_formats.SourceFile(
             name=name,
             place=str(path),
             field=self.field,
@@ -96,7 +96,9 @@ class LocalSource(LocalSettings, Source):
     def _read_file(self, path: Path, name: str, skipped: Counter[str]) -> Iterator[Document]:
         """The documents of one file, which nobody may change meanwhile."""
         before = atomic_files.file_stamp(path)
-        yield from formats.read_source_file(self.source_file(path, name, skipped, self.documents))
+        yield from file_formats.read_source_file(
+            self.source_file(path, name, skipped, self.documents)
+        )
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
@@ -107,13 +109,10 @@ class LocalSource(LocalSettings, Source):
         every = [*listed, *_file_digests(held_out)] if held_out else listed
         return {"revision": f"sha256 {atomic_files.json_digest(every)}", "source_files": listed}
 
-    def named_files(self) -> list[tuple[Path, str]]:
+    def named_files(self) -> list[NamedFile]:
         """Each file with its name relative to the innermost folder that holds them all.
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
-
-        Raises:
-            InputError: a pattern without a file, a file of an unknown format, or none but those.
         """
         result = _without_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
         for setting in ("exclude", "validation_files"):
@@ -122,18 +121,19 @@ class LocalSource(LocalSettings, Source):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        unknown = [name for name in result if formats.format_suffix(name) not in formats.FORMATS]
-        if unknown:
-            known = ", ".join(formats.FORMATS)
-            first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
-            how = file_kinds.remedy_of_suffix(unknown[0])
-            raise InputError(f"files: {first}: formats are told by suffix: {known}: {how}")
+        file_formats.refuse_unknown_formats(result, "files")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
-        return [(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result]
+        return [
+            NamedFile(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result
+        ]
 
-    def _refuse_unfitting_cut(self, listed: list[tuple[Path, str]]) -> None:
+    def _refuse_unfitting_cut(self, listed: list[NamedFile]) -> None:
         """Stops at files that `documents` does not fit."""
-        other = [path for path, name in listed if formats.format_suffix(name) not in formats.TEXT]
+        other = [
+            path
+            for path, name in listed
+            if file_formats.format_suffix(name) not in file_formats.TEXT
+        ]
         if other and self.documents != "file":
             raise InputError(
                 f"documents: {self.documents!r} is for text files, but {other[0]} has documents of "
@@ -152,8 +152,8 @@ class LocalSource(LocalSettings, Source):
         """How many of its files are one document each."""
         if self.documents != "file":
             return 0
-        suffixes = [formats.format_suffix(name) for _, name in self.named_files()]
-        return sum(suffix in formats.TEXT for suffix in suffixes)
+        suffixes = [file_formats.format_suffix(name) for _, name in self.named_files()]
+        return sum(suffix in file_formats.TEXT for suffix in suffixes)
 
 
 def _without_dataset_caches(files: list[str]) -> list[str]:
@@ -180,24 +180,16 @@ def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
 
 
 def check_first_documents(source: LocalSource) -> None:
-    """Reads the first document of `MOST_FILES` files at most, the last one among them.
-
-    Raises:
-        InputError: a file that cannot be read as what its suffix says, or has no such field.
-    """
+    """Stops at a file, of `MOST_FILES` at most, whose first document cannot be read."""
     listed = source.named_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
         # A text file may be one document, which is not read whole here.
         source_file = source.source_file(path, name, Counter(), cut="1000 characters")
-        next(formats.read_source_file(source_file), None)
+        next(file_formats.read_source_file(source_file), None)
 
 
 def explain_few_documents(source: LocalSource, validation_share: float) -> str | None:
-    """What to do where a source has too few documents for validation; None where they are enough.
-
-    Raises:
-        InputError: as the source's `read`.
-    """
+    """What to do where documents are too few for validation; None where they are enough."""
     held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, (1 - SEARCH_SHARE) * validation_share
