@@ -95,7 +95,8 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
 def _provenance_section() -> str:
     """Where rules and finders come from, as Markdown."""
     # Commands that look for mixtures in another way are no finders of `FINDERS`.
-    modules = FINDERS | {"reuse": "pike_mixing.finders.mixture_reuse"}
+    commands = {"reuse": "mixture_reuse", "design": "mixture_design"}
+    modules = FINDERS | {name: f"pike_mixing.finders.{one}" for name, one in commands.items()}
     finders = {
         _module_link(name, modules.get(name, f"pike_mixing.finders.{name}")): told
         for name, told in provenance.FINDERS.items()
