@@ -21,7 +21,9 @@ from pipeline.planning import schema
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = {
-    "A method": ("interface", "method_registry", "apportion", "alarms", "moved_rows", "flat_metrics"),
+    "A method": (
+        "interface", "method_registry", "apportion", "alarms", "moved_rows", "flat_metrics",
+    ),
     "In torch and in trainers": (
         "torch.mixing", "torch.mixed_dataset", "torch.losses", "torch.gradients",
         "torch.reduce_signals", "transformers", "lightning", "grain", "delivered",

@@ -53,7 +53,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     task, date = match["task"], match["date"]
     if scores.needs_task(task):
         folder = path.parent.parent if path.parent.name == date else path.parent
-        results = _read_results(path, date)
+        results = _read_results_beside(path, date)
         about = results.get("config_general") or {}
         settings = about.get("model_config")
         known = settings if isinstance(settings, dict) else {}
@@ -62,15 +62,17 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         _add_details(path, task, scores.add_log(log), results, scores)
 
 
-def _read_results(path: Path, date: str) -> dict[str, Any]:
-    """What the results file of an evaluation says."""
+def _read_results_beside(details_path: Path, date: str) -> dict[str, Any]:
+    """What the results file says that an evaluation wrote beside these details."""
     name = f"results_{date}.json"
-    top = next((folder for folder in path.parents if folder.name == "details"), path.parent)
-    found = next((top if top == path.parent else top.parent).rglob(name), None)
+    top = next(
+        (folder for folder in details_path.parents if folder.name == "details"), details_path.parent
+    )
+    found = next((top if top == details_path.parent else top.parent).rglob(name), None)
     if found is None:
         raise InputError(
-            f"{path}: there is no {name} beside the folder of details: keep both folders, results "
-            "and details, that lighteval wrote"
+            f"{details_path}: there is no {name} beside the folder of details: keep both folders, "
+            "results and details, that lighteval wrote"
         )
     return foreign_json.read_object(found, "evaluate again")
 

@@ -73,7 +73,7 @@ class ConvexProgram:
         some_K = weights_K > 0
         return float((weights_K[some_K] * np.log(weights_K[some_K] / self.prior_K[some_K])).sum())
 
-    def kkt_residual(self, weights_K: Floats) -> float:
+    def optimality_gap_bound(self, weights_K: Floats) -> float:
         """How far w is from meeting the KKT conditions, nats per token; 0 at the optimum alone.
 
         The conditions say that w minimises the program whose loss is replaced by its tangent at
@@ -161,7 +161,7 @@ def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
         )
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
         weights_K = program.with_phase_sums(weights_K)
-        kkt_residual = program.kkt_residual(weights_K)
+        kkt_residual = program.optimality_gap_bound(weights_K)
         if kkt_residual <= TOLERANCE * scale:
             return weights_K, kkt_residual
         # It ended early beside weights near 0, where the divergence is steep: halfway to the

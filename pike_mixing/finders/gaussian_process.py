@@ -35,7 +35,7 @@ class GaussianProcess(SurfaceFinder):
 
     def fit_model(
         self, weights_NxK: Floats, epochs_NxK: Floats | None, loss_NxM: Floats
-    ) -> "Processes":
+    ) -> "GaussianProcesses":
         """Each loss's process, of the highest likelihood."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.gaussian_process import GaussianProcessRegressor
@@ -53,11 +53,13 @@ class GaussianProcess(SurfaceFinder):
                         _inputs_of_gaussian_process(weights_NxK), np.log(loss_N)
                     ).kernel_.theta
                 )
-        return Processes(weights_NxK, loss_NxM, np.array(shape_Mx4))
+        return GaussianProcesses(weights_NxK, loss_NxM, np.array(shape_Mx4))
 
-    def restore_model(self, record: Mapping[str, Any]) -> "Processes":
+    def restore_model(self, record: Mapping[str, Any]) -> "GaussianProcesses":
         """The processes of a record."""
-        return Processes(*(np.array(record[name]) for name in ("weights", "losses", "kernels")))
+        return GaussianProcesses(
+            *(np.array(record[name]) for name in ("weights", "losses", "kernels"))
+        )
 
 
 def _inputs_of_gaussian_process(weights_SxK: Floats) -> Floats:
@@ -73,7 +75,7 @@ def _build_kernel() -> Any:
     return line + bump + kernels.WhiteKernel(0.01, (1e-8, 1.0))
 
 
-class Processes:
+class GaussianProcesses:
     """One for each loss, of the same runs."""
 
     def __init__(self, weights_NxK: Floats, loss_NxM: Floats, kernel_Mx4: Floats) -> None:

@@ -162,7 +162,7 @@ def _prediction_formula(finder: str, predictor: Any) -> dict[str, Any]:
         if isinstance(model, exposure_law.Exposures) and (goal := predictor.goal) is not None:
             own = {"tokens": goal.tokens, "available": goal.available_K.tolist()}
             return {"exposures": {**model.record(), **own}}
-        if isinstance(model, gaussian_process.Processes):
+        if isinstance(model, gaussian_process.GaussianProcesses):
             return {"processes": model.formula()}
     raise InputError(
         f"the finder {finder!r} predicts by no formula that a page can hold: take mixing-law, "

@@ -477,7 +477,7 @@ class Mixing(Engine):
     def is_step_complete(self) -> bool:
         """Whether the losses of all micro-batches of the step are there."""
         made = self._makes_passes and self._at.result is not None
-        return made or self._at.is_step_complete
+        return made or self._at.has_all_losses
 
     @property
     def is_last_micro_batch(self) -> bool:

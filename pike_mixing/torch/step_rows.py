@@ -47,7 +47,7 @@ class StepRecord:
     None before."""
 
     @property
-    def is_step_complete(self) -> bool:
+    def has_all_losses(self) -> bool:
         """Whether the losses of all micro-batches are there."""
         return 0 < len(self.domains_of) == len(self.losses)
 
@@ -105,9 +105,7 @@ class StepRecord:
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
         return (
-            self.means_of_joined(self._sums_by_domain(self.losses))
-            if self.is_step_complete
-            else None
+            self.means_of_joined(self._sums_by_domain(self.losses)) if self.has_all_losses else None
         )
 
 

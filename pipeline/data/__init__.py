@@ -1,8 +1,8 @@
 """From text to batches, in the order of the stages.
 
-`sources` fetches documents (`local_files`, `python_stdlib`, `synthetic` and `hub` are kinds of source,
-`file_formats` reads their files,
-`source_interface` says what they share, `document_store` are the files between the stages),
+`sources` fetches documents (`local_files`, `python_stdlib`, `synthetic` and `hub` are kinds of
+source, `file_formats` reads their files, `source_interface` says what they share, `document_store`
+are the files between the stages),
 `tokenizer` makes a SentencePiece model of them, `packing` writes their tokens into `shards`,
 `batches` mixes rows of several domains, and `rows_for_trainers` gives them to other trainers.
 `ngrams` says which windows of tokens occur elsewhere. What a configuration sets lies in modules

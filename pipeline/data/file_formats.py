@@ -164,7 +164,7 @@ def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
             yield from source_file.record_documents(record.get("id"), value, place)
 
 
-class _TextWithoutMarks(io.TextIOWrapper):
+class _TextWithoutByteOrderMarks(io.TextIOWrapper):
     """Text without the byte order marks that begin its lines.
 
     A file that was joined of others has the mark of each.
@@ -174,16 +174,16 @@ class _TextWithoutMarks(io.TextIOWrapper):
 
     def read(self, size: int | None = -1, /) -> str:
         wanted = -1 if size is None else size
-        result = self._without_marks(super().read(wanted))
+        result = self._strip_byte_order_marks(super().read(wanted))
         while len(result) < wanted and (more := super().read(wanted - len(result))):
-            result += self._without_marks(more)
+            result += self._strip_byte_order_marks(more)
         return result
 
     def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
         # Of a line that is a mark alone nothing is left: it ends the file.
-        return self._without_marks(super().readline(size))
+        return self._strip_byte_order_marks(super().readline(size))
 
-    def _without_marks(self, text: str) -> str:
+    def _strip_byte_order_marks(self, text: str) -> str:
         if "\ufeff" in text:
             text = text.lstrip("\ufeff") if self._begins_line else text
             text = re.sub("([\r\n])\ufeff+", r"\1", text)
@@ -214,7 +214,7 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
                 f"{source_file.place} is no UTF-8 text, with NUL among its first bytes: convert "
                 "UTF-16 (iconv -f UTF-16LE -t UTF-8), or name the file by its format's suffix"
             )
-        yield _TextWithoutMarks(stream, "utf-8", "surrogateescape", newline)
+        yield _TextWithoutByteOrderMarks(stream, "utf-8", "surrogateescape", newline)
 
 
 def _open_decompressed(source_file: SourceFile) -> Any:

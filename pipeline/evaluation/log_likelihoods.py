@@ -157,10 +157,14 @@ def group_by_shared_prefix(contexts: Sequence[Ints]) -> list[PrefixGroup]:
         alike.setdefault(context[: BEGINNING_TOKENS * long].tobytes(), []).append(number)
     large = [m for key, m in alike.items() if key and len(m) >= FEWEST]
     others = sorted(set(range(len(contexts))).difference(*large))
-    return [PrefixGroup(m, _common_prefix([contexts[i] for i in m])) for m in (*large, others) if m]
+    return [
+        PrefixGroup(m, _prefix_leaving_a_token([contexts[i] for i in m]))
+        for m in (*large, others)
+        if m
+    ]
 
 
-def _common_prefix(contexts: Sequence[Ints]) -> Ints:
+def _prefix_leaving_a_token(contexts: Sequence[Ints]) -> Ints:
     """The longest beginning of all contexts that leaves a token of each."""
     length = min(map(len, contexts)) - 1
     first = contexts[0][:length]

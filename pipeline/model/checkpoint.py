@@ -159,12 +159,14 @@ def restore_checkpoint(
     tensors = load_file(folder / TRAINING)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     own_weights, weights = model.state_dict(), load_file(folder / MODEL)
-    sharded = {n: distributed.distribute_like(w, own_weights[n]) for n, w in weights.items()}
+    sharded = {
+        n: distributed.distribute_if_same_shape(w, own_weights[n]) for n, w in weights.items()
+    }
     model.load_state_dict(sharded)
     state: dict[int, dict[str, Tensor]] = {}
     for name, value in _strip_prefix(tensors, "optimizer.").items():
         index, _, field = name.partition(".")
-        own = distributed.distribute_like(value.to(device), parameters[int(index)])
+        own = distributed.distribute_if_same_shape(value.to(device), parameters[int(index)])
         state.setdefault(int(index), {})[field] = own
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": state, "param_groups": groups})

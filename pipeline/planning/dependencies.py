@@ -198,7 +198,7 @@ def _seeds_or_default(search: Config, default: int) -> Sequence[int]:
     return search.get("seeds", (default,))
 
 
-def evaluated_runs(config: Config, every: Iterable[RunName]) -> list[RunName]:
+def runs_to_evaluate(config: Config, every: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
     mixtures = {found for run in every if (found := mixture_of_run(config, run))}
     named = set(requested_runs(config))

@@ -55,7 +55,8 @@ def plain_nonempty_values(value: Any) -> Any:
         kept = {
             field.name: one
             for field in dataclasses.fields(value)
-            if (one := getattr(value, field.name)) != default_value(field) or not _is_empty(one)
+            if (one := getattr(value, field.name)) != default_value(field)
+            or not _is_none_or_empty_collection(one)
         }
         return {name: plain_nonempty_values(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
@@ -65,7 +66,7 @@ def plain_nonempty_values(value: Any) -> Any:
     return value
 
 
-def _is_empty(value: Any) -> bool:
+def _is_none_or_empty_collection(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 

@@ -147,7 +147,7 @@ class Plan:
     def names_by_rule(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
         others = {
-            "theory": [""] if self.theory_folder(list(self.runs)) else [],
+            "theory": [""] if self.theory_folder_of_database(list(self.runs)) else [],
             "database": [""],
             "database_of_selection": self.selections,
             "article": [""] if self.paper_outputs else [],
@@ -257,7 +257,7 @@ class Plan:
                 t: f"{self.results}/tasks/{t}"
                 for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
             },
-            "theory": self.theory_folder(names) if trained else None,
+            "theory": self.theory_folder_of_database(names) if trained else None,
             "rules": self.rule_descriptions(),
             "tables": self.tables,
             "figures": self.figures,
@@ -286,7 +286,7 @@ class Plan:
         """The plan's tables and figures that are the paper's, in the paper's order."""
         return [name for name in manifest_places.OF_PAPER if name in {*self.tables, *self.figures}]
 
-    def theory_folder(self, names: Sequence[str]) -> str | None:
+    def theory_folder_of_database(self, runs: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.
 
         It does where they are shown and the database is for none of the runs, or all that were
@@ -295,7 +295,7 @@ class Plan:
         # One of the claims is about Example 1.
         shown = {*STANDALONE["table"], "claims"} & self.tables.keys()
         shown |= set(STANDALONE["figure"]) & self.figures.keys()
-        whole = not names or set(names) >= set(self.requested)
+        whole = not runs or set(runs) >= set(self.requested)
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property

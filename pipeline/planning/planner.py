@@ -233,7 +233,7 @@ def plan(
         str(run): stage_settings.evaluation_settings(
             own, run, requested=run in wanted, searched=str(run) in searched
         )
-        for run in dependencies.evaluated_runs(own, every)
+        for run in dependencies.runs_to_evaluate(own, every)
     }
     return Plan(
         config=own,

@@ -28,7 +28,7 @@ from pipeline.results import (
 from pipeline.results.database_reader import write_ahead_log
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.measured_results import MeasuredResults
-from pipeline.results.record_loader import RECORDS, insert_rows, load_records
+from pipeline.results.record_loader import RECORDS, insert_listed_records, insert_rows
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.settings_messages import validate
 from pipeline.settings import Model, Training
@@ -46,7 +46,7 @@ def build_database(settings: Path, out: Path) -> None:
     )
     snapshot = result_manifests.snapshot_inputs("database", places)
     recorded = lineage.read_lineage(experiment)
-    loader = functools.partial(load_records, recorded.manifests)
+    loader = functools.partial(insert_listed_records, recorded.manifests)
     write_database(experiment, settings, out, recorded, loader, snapshot)
 
 

@@ -60,7 +60,7 @@ def insert_rows(
         connection.execute(f"insert into {table} select {values}", columns)
 
 
-def load_records(
+def insert_listed_records(
     contents: Mapping[Path, Mapping[str, Any]],
     connection: duckdb.DuckDBPyConnection,
     made: Sequence[ListedManifest],

@@ -68,7 +68,7 @@ def compare_registered(given: Path, database: Path | None = None, format: str = 
             "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query_rows(connection, "from scenario_differences")
             ),
-            "methods": list(_board_rows(chosen, plan, connection)),
+            "methods": list(_method_rows_against_mix(chosen, plan, connection)),
         }
     return output_formats.render(format, facts, lambda: _comparison_text(facts, chosen))
 
@@ -167,7 +167,7 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _board_rows(
+def _method_rows_against_mix(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
     """Methods of each board against Mix, with costs in runs of Mix."""

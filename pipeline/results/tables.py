@@ -111,7 +111,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     blocks = read_sections(table, database, str(settings))
     for suffix, text in (
         (".md", as_markdown(table, blocks)),
-        (".csv", as_csv(blocks)),
+        (".csv", as_long_csv(blocks)),
         (".tex", as_latex(table, blocks)),
     ):
         with atomic_files.atomic_write(places[suffix], "table", inputs) as partial:
@@ -225,7 +225,7 @@ def _markdown_row(cells: Iterable[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def as_csv(blocks: list[TableSection]) -> str:
+def as_long_csv(blocks: list[TableSection]) -> str:
     """One line per cell, empty ones too: values with six decimals, and what readers are shown."""
     columns = ("scenario", "model", "section", "kind", "row", "column", "value", "error",
                "published", "shown", *number_marks.NOTES, "runs")  # fmt: skip

@@ -120,7 +120,7 @@ def broadcast_from_main(make: Callable[[], T]) -> T:
     return told[0]
 
 
-def distribute_like(tensor: Tensor, parameter: Tensor) -> Tensor:
+def distribute_if_same_shape(tensor: Tensor, parameter: Tensor) -> Tensor:
     """A whole tensor, cut into shards as a parameter of its shape and type is."""
     same = (tensor.shape, tensor.dtype) == (parameter.shape, parameter.dtype)
     if not parallel.is_sharded(parameter) or not same:
