@@ -145,7 +145,7 @@ rule report:
         others=expand(
             "{results}/report/{page}.html",
             results=RESULTS,
-            page=[name for name in records.PAGES if name != "index"],
+            page=[name for name in manifest_places.PAGES if name != "index"],
         ),
         made_from=f"{RESULTS}/report/index.{FINAL}",
     log:
