@@ -39,7 +39,7 @@ from benchmarks.finder_scores import (
 )
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, swarm_table
+from pike_mixing.finders import build_finder, swarm_table
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.swarms import catalogue
@@ -163,7 +163,9 @@ def predictors(name: str, settings: dict[str, Any], swarm: Swarm) -> list[Any]:
         slope_KxM = np.linalg.lstsq(weights_NxK, loss_NxM)[0]
         return [Linear(slope_KxM @ share_M) for share_M in shares_TxM]
     targets = [dict(zip(swarm.losses, share_M, strict=True)) for share_M in shares_TxM.tolist()]
-    built = [registry.build_finder(name, settings | {"target": target}, name) for target in targets]
+    built = [
+        build_finder.build_finder(name, settings | {"target": target}, name) for target in targets
+    ]
     if isinstance(built[0], MixingLaw):
         # The laws are the same for all targets.
         program = built[0].fit(swarm)

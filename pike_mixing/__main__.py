@@ -10,8 +10,14 @@ from typing import Any
 from pike_mixing import METHODS, bench, delivered, method_registry
 from pike_mixing.comparison import command as comparison
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS, commands, proposals, schedule_finder, swarm_table
-from pike_mixing.finders import registry as finder_registry
+from pike_mixing.finders import (
+    FINDERS,
+    build_finder,
+    commands,
+    proposals,
+    schedule_finder,
+    swarm_table,
+)
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.parser import Parser
 from pike_mixing.settings import setting_lines, wrap_text
@@ -205,7 +211,7 @@ def methods_text(arguments: argparse.Namespace) -> str:
     """All rules with their settings, or one rule or finder."""
     kinds, name = dict(METHODS), arguments.rule
     if name is not None:
-        find = finder_registry.finder_class if name in FINDERS else method_registry.rule_class
+        find = build_finder.finder_class if name in FINDERS else method_registry.rule_class
         kinds = {name: find(name)}
     return "\n\n".join(
         "\n".join([name, *wrap_text(kind.about, "  "), *setting_lines(kind)])

@@ -44,11 +44,11 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError, refuse, refuse_without_package
 from pike_mixing.finders import (
     FINDERS,
+    build_finder,
     conformal_intervals,
     cross_validation,
     exponential_law,
     prediction_scores,
-    registry,
     swarm_table,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
@@ -112,7 +112,7 @@ class BenchFinder:
             return exponential_law.fit(weights_NxK, loss_NxM, starts=4, huber=0.02)
         if self.name == "regmix":
             return _fit_trees_per_loss(weights_NxK, loss_NxM)
-        kind = registry.finder_class("exposure-law" if self.name == PERMUTED else self.name)
+        kind = build_finder.finder_class("exposure-law" if self.name == PERMUTED else self.name)
         return kind().fit_model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
@@ -146,7 +146,7 @@ def _fit_trees_per_loss(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
         for n, (w, loss) in enumerate(zip(weights_NxK, loss_NxM, strict=True))
     ]
     swarm = Swarm(tuple(map(str, range(weights_NxK.shape[1]))), runs, names)
-    kind = registry.finder_class("regmix")
+    kind = build_finder.finder_class("regmix")
     count = kind().fit(swarm).booster.num_trees()
     like = FinderResult(swarm.uniform_weights(), {"trees": count})
     shares = [dict(zip(names, row, strict=True)) for row in np.eye(M).tolist()]
@@ -201,7 +201,7 @@ def _select_runs(swarm: Swarm, run_indices: Ints) -> Swarm:
     return dataclasses.replace(swarm, runs=[swarm.runs[n] for n in run_indices])
 
 
-def _thin_losses(swarm: Swarm) -> Swarm:
+def _keep_evenly_spaced_losses(swarm: Swarm) -> Swarm:
     """At most `TARGETS` losses, evenly among the columns."""
     M = len(swarm.losses)
     kept = np.unique(np.linspace(0, M - 1, min(M, TARGETS)).round().astype(int))
@@ -226,7 +226,7 @@ def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_folds(name, _thin_losses(swarm_table.read_swarm(one)))
+        result += make_folds(name, _keep_evenly_spaced_losses(swarm_table.read_swarm(one)))
     return result
 
 
@@ -236,7 +236,9 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
     blocks = frozen_row_blocks(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in tables:
-        result += make_folds(one.name.partition(".")[0], _thin_losses(swarm_table.read_swarm(one)))
+        result += make_folds(
+            one.name.partition(".")[0], _keep_evenly_spaced_losses(swarm_table.read_swarm(one))
+        )
     return result
 
 
@@ -422,7 +424,8 @@ def scores_text(arguments: argparse.Namespace) -> str:
         raise InputError("--jobs: must be at least 1")
     refuse_without_package("bench", "scipy")
     lacking = map(
-        registry.unusable_finder_message, (name for name in arguments.methods if name in FINDERS)
+        build_finder.missing_finder_package_message,
+        (name for name in arguments.methods if name in FINDERS),
     )
     refuse([problem for problem in lacking if problem])
     board = [] if arguments.open_sealed else _read_board(arguments.board)

@@ -63,7 +63,7 @@ def _explain_error(error: Exception) -> tuple[str, int] | None:
     if shortage := errors.shortage_message(error):
         return shortage, MISTAKE
     if isinstance(error, OSError) and errors.is_user_fixable(error):
-        return str(errors.as_input_error(error)), MISTAKE
+        return str(errors.user_fixable_input_error(error)), MISTAKE
     if uncompiled := errors.remedy_for_failed_compilation(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
@@ -157,7 +157,7 @@ def _print_answer(answer: bytes | str | None) -> int:
             return 0
         if not errors.is_user_fixable(error):
             raise
-        raise errors.as_input_error(error, Path("the answer")) from error
+        raise errors.user_fixable_input_error(error, Path("the answer")) from error
     return 0
 
 

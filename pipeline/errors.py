@@ -105,7 +105,7 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
         if not is_user_fixable(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.
-        raise as_input_error(error, path) from error
+        raise user_fixable_input_error(error, path) from error
 
 
 def is_user_fixable(error: OSError) -> bool:
@@ -113,7 +113,7 @@ def is_user_fixable(error: OSError) -> bool:
     return error.errno in _MENDABLE
 
 
-def as_input_error(error: OSError, path: Path | None = None) -> InputError:
+def user_fixable_input_error(error: OSError, path: Path | None = None) -> InputError:
     """What a user is told of a trouble that they can mend, met in writing `path` if it is given.
 
     An error that names a file elsewhere is of that file.

@@ -17,7 +17,7 @@ from repository import ROOT, run
 
 from pipeline import __main__, cli
 from pipeline.planning import stages
-from pipeline.planning.profile import TRAINS
+from pipeline.planning.workflow_profile import TRAINS
 from pipeline.runtime import environment, locks
 
 

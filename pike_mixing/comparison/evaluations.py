@@ -52,14 +52,14 @@ def make_runs_of_evaluations(scores: Scores) -> list[Evaluation]:
     """
     meaning = scores.reading.evaluations
     if meaning is not None:
-        _refuse_both(scores)
+        _refuse_repeats_with_reevaluations(scores)
     folders: dict[tuple[str, Path], list[Log]] = {}
     for log in sorted(scores.logs.values(), key=_date_and_path):
         folders.setdefault((log.side, log.folder.resolve()), []).append(log)
     result = []
     for logs in folders.values():
         if meaning is None:
-            _refuse_several(logs)
+            _refuse_several_evaluations(logs)
         models = _split_by_model(logs)
         parts = [part for of_model in models for part in _split_by_evaluation(of_model, meaning)]
         for part in parts:
@@ -120,7 +120,7 @@ def pool_sides(scores: Scores, evaluations: Sequence[Evaluation], side: str) -> 
     return result
 
 
-def _refuse_several(logs: Sequence[Log]) -> None:
+def _refuse_several_evaluations(logs: Sequence[Log]) -> None:
     """Refuses several evaluations of a task in one folder, the logs being in their order."""
     by_task: dict[tuple[Path, str], list[Log]] = {}
     for log in logs:
@@ -136,7 +136,7 @@ def _refuse_several(logs: Sequence[Log]) -> None:
             )
 
 
-def _refuse_both(scores: Scores) -> None:
+def _refuse_repeats_with_reevaluations(scores: Scores) -> None:
     """Refuses several folders of one model's name, one of them with several evaluations.
 
     Three trained models of which one was evaluated twice are neither four runs nor one.

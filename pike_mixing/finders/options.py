@@ -11,7 +11,7 @@ import numpy as np
 
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.finders import FINDERS, registry, swarm_table
+from pike_mixing.finders import FINDERS, build_finder, swarm_table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
 from pike_mixing.settings import unknown_name_message
 from pike_mixing.swarms import catalogue
@@ -110,7 +110,7 @@ def finder_of_options(
     Settings may name domains that no run reads; the fit does not see these.
     """
     name = arguments.finder
-    reads = registry.finder_class(name).reads if name in FINDERS else "losses"
+    reads = build_finder.finder_class(name).reads if name in FINDERS else "losses"
     if reads not in ("losses", "epochs"):
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
     given = {
@@ -120,7 +120,7 @@ def finder_of_options(
         for name, value in parse_pairs(arguments.set, "--set").items()
     }
     settings = {"target": dict(target)} | given
-    return cast(SwarmFinder, registry.build_finder(name, settings, "--set"))
+    return cast(SwarmFinder, build_finder.build_finder(name, settings, "--set"))
 
 
 def swarm_of_options(

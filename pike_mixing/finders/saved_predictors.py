@@ -11,7 +11,7 @@ import numpy as np
 from pike_mixing import foreign_json
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import fit, registry
+from pike_mixing.finders import build_finder, fit
 from pike_mixing.finders.interface import FinderResult, Inventory, Predictor, Swarm, SwarmFinder
 
 FORMAT = "pike-mixing predictor 1"
@@ -83,7 +83,9 @@ def _restore_predictor(values: dict[str, Any], place: str) -> SavedPredictor:
         texts = values[name]
         if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
             raise TypeError(f"{name}: no list of names")
-    finder = cast(SwarmFinder, registry.build_finder(values["finder"], values["settings"], place))
+    finder = cast(
+        SwarmFinder, build_finder.build_finder(values["finder"], values["settings"], place)
+    )
     domains, phases = tuple(values["domains"]), tuple(map(float, values["phases"]))
     final = values["inventory"]
     if final is not None:

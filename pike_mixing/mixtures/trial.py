@@ -16,7 +16,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse_without_package
-from pike_mixing.finders import prediction_scores, registry, saved_predictors, swarm_table
+from pike_mixing.finders import build_finder, prediction_scores, saved_predictors, swarm_table
 from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
@@ -83,7 +83,7 @@ def run_trial(seed: int = 0) -> Trial:
     path = catalogue.find_table(Path("regmix"))
     proxies = swarm_table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
     models = swarm_table.read_swarm(path, where={"parameters": "1e9"})
-    finder: Any = registry.build_finder(FINDER, {}, "try")
+    finder: Any = build_finder.build_finder(FINDER, {}, "try")
     result = finder.find(proxies)
     weights_NxK, loss_NxM = models.weights_and_losses()
     targets = (dict.fromkeys(proxies.losses, 0.0) | {"pile_cc": 1.0}, None)

@@ -329,7 +329,7 @@ def _json_digest(values: Any) -> str:
     return hashlib.sha1(text.encode()).hexdigest()
 
 
-def refuse_other_domains(described: Mapping[int, list[list[Any]]]) -> None:
+def refuse_domains_differing_by_rank(described: Mapping[int, list[list[Any]]]) -> None:
     """Refuses domains that are not the same on every process."""
     (first, ours), *others = sorted(described.items())
     for rank, theirs in others:
@@ -351,7 +351,7 @@ def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Gro
     """Refuses domains that are not the same on every process of a group; all of them call this."""
     own = json.dumps(domain_descriptions(datasets, lambda _: True))
     texts = parallel.gather_texts(own, group)
-    refuse_other_domains({rank: json.loads(text) for rank, text in enumerate(texts)})
+    refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in enumerate(texts)})
 
 
 def refuse_domains_unlike_others(
@@ -363,4 +363,4 @@ def refuse_domains_unlike_others(
     """
     if own := domain_descriptions(datasets, is_compared):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
-        refuse_other_domains({rank: json.loads(text) for rank, text in texts.items()})
+        refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in texts.items()})

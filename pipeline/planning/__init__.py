@@ -12,12 +12,12 @@ manifest_places             a plan               -> the places of manifests, a d
 stages                      a stage's name       -> its function, the code that it depends on
 output_root                 a plan               -> its folder, settings files
 plan_hints                  a plan               -> names that nothing uses
-outdated                    a plan, manifests    -> what the plan would make otherwise, as times
+outdated_work               a plan, manifests    -> what the plan would make otherwise, as times
 verify                      results              -> what is changed, missing or foreign
 run_estimates               a run's settings     -> memory, hours, disk of its jobs
 job_estimates, cost         a plan               -> what every job takes: `pike plan`
 requested_resources         a plan, a profile    -> memory, time, GPUs that jobs ask for
-profile, slurm_executor     a profile            -> what it sets for the jobs, judged
+workflow_profile, slurm_executor  a profile           -> what it sets for the jobs, judged
 rule_inputs                 a plan               -> what the workflow's rules read
 workflow_jobs               what Snakemake asks  -> what jobs read, take and find
 snakemake_internals         Snakemake            -> what it has no public function for

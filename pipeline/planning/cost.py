@@ -8,10 +8,10 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
-from pipeline.planning import outdated, output_root, plan_hints, planner
+from pipeline.planning import outdated_work, output_root, plan_hints, planner
 from pipeline.planning.job_estimates import ASSUMED_PIECES, JobEstimates
-from pipeline.planning.profile import TRAINS
 from pipeline.planning.run_estimates import JobEstimate
+from pipeline.planning.workflow_profile import TRAINS
 from pipeline.runtime import accelerators, environment, output_formats
 from pipeline.runtime.accelerators import Accelerator
 
@@ -55,7 +55,7 @@ def cost_report(
     output_root.refuse_unusable_root(plan.results)
     works = [JobEstimates(plan, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_bill(work) for work in works]
-    missing = outdated.PlanComparison(plan).missing_file_problems()
+    missing = outdated_work.PlanComparison(plan).missing_file_problems()
     told = [
         *plan_hints.unused_name_hints(plan, own_config),
         *plan_hints.short_search_hints(plan),

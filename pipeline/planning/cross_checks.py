@@ -9,7 +9,7 @@ from typing import Any
 
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
-from pike_mixing.finders import registry as finders
+from pike_mixing.finders import build_finder as finders
 from pike_mixing.settings import domain_problems, settings_problems, unknown_name_message
 from pipeline.planning import (
     dependencies,
@@ -76,7 +76,7 @@ def consistency_problems(
     """
     if undefined := _undefined_name_problems(config, files):
         return [f"{origin}: {problem}" for problem in undefined]
-    if clashes := [*_made_name_problems(config)]:
+    if clashes := [*_generated_name_problems(config)]:
         return [f"{origin}: {problem}" for problem in clashes]
     further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
@@ -111,7 +111,7 @@ def _domain_list_hint(problem: str, lists: Mapping[str, str]) -> str:
     return f"; domains are those of the list {place}" if place else ""
 
 
-def _made_name_problems(config: Config) -> Iterator[str]:
+def _generated_name_problems(config: Config) -> Iterator[str]:
     """Names that a grid or a swarm takes from others, and settings that a grid cannot choose."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
     for name in grids.keys() & mixtures.keys():

@@ -16,8 +16,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.planning import planner, rule_inputs, run_estimates
 from pipeline.planning.plan import Plan, WorkName
-from pipeline.planning.profile import TRAINS
 from pipeline.planning.run_estimates import JobEstimate
+from pipeline.planning.workflow_profile import TRAINS
 from pipeline.runtime import manifests, model_folders
 from pipeline.runtime.accelerators import Accelerator
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pike_mixing.finders import registry as finders
+from pike_mixing.finders import build_finder as finders
 from pipeline.planning import methods, normal_form
 from pipeline.planning.configuration import Compare
 from pipeline.runtime.atomic_files import MANIFEST

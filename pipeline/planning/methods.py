@@ -2,7 +2,7 @@
 
 The project's rules are imported and constructed: they need NumPy alone. A class of the user's own,
 `package.module:Class`, may import anything: a plan looks whether its module defines it, and its
-settings are checked when the workflow starts (`refuse_untrainable_runs`).
+settings are checked when the workflow starts (`refuse_unusable_methods_and_finders`).
 """
 
 import ast
@@ -18,7 +18,7 @@ from typing import Any
 from pike_mixing import RULES, interface, method_registry
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS
-from pike_mixing.finders import registry as finders
+from pike_mixing.finders import build_finder as finders
 from pike_mixing.interface import Method, Needs, RunFacts
 from pike_mixing.settings import field_problems
 from pipeline import settings
@@ -230,7 +230,7 @@ def construction_problems(
     return [f"{place}: {problem}" for problem in recipe.variance_problems(need, len(names))]
 
 
-def refuse_untrainable_runs(
+def refuse_unusable_methods_and_finders(
     runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
 ) -> None:
     """Asks, before the first training, what a plan does not, of each run.json and mixture.
@@ -241,7 +241,9 @@ def refuse_untrainable_runs(
     """
     mixtures = list(mixtures)
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
-    problems = [problem for name in named if (problem := finders.unusable_finder_message(name))]
+    problems = [
+        problem for name in named if (problem := finders.missing_finder_package_message(name))
+    ]
     problems += [
         f"mixtures: the finder {name!r} reads how much text each run had, which mixtures of a "
         "configuration do not tell: take another, or fit a table (pike-mixing fit)"

@@ -23,10 +23,10 @@ LABEL = "experiment.json"
 
 def refuse_foreign_root(plan: Plan) -> None:
     """Refuses an output root that another experiment has begun."""
-    _label_to_write(plan)
+    _label_of_usable_root(plan)
 
 
-def _label_to_write(plan: Plan) -> Settings:
+def _label_of_usable_root(plan: Plan) -> Settings:
     """The label of an output root that no other experiment has begun.
 
     A root outside the working directory can be shared by several clones. The label then names the
@@ -210,7 +210,7 @@ def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None
 
     `pythons` are interpreters by rule, where they are not this one.
     """
-    label = _label_to_write(plan) | ({"pythons": dict(pythons)} if pythons else {})
+    label = _label_of_usable_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
     wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():

@@ -17,11 +17,11 @@ from pipeline.planning import (
     cross_checks,
     dependencies,
     normal_form,
-    profile,
     schema,
     shorthand,
     stage_settings,
     strict_yaml,
+    workflow_profile,
 )
 from pipeline.planning.plan import Plan, Settings
 
@@ -299,7 +299,9 @@ if __name__ == "__main__":
     # and of a profile it takes each name at the margin for an option. The profile comes first.
     place = "PROFILE"
     try:
-        profile.refuse_misplaced_resources(sys.argv[1], read_config_file(Path(sys.argv[1])))
+        workflow_profile.refuse_misplaced_resources(
+            sys.argv[1], read_config_file(Path(sys.argv[1]))
+        )
         place = "CONFIG"
         for name in sys.argv[2:]:
             read_config_file(Path(name))

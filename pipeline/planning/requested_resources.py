@@ -14,9 +14,9 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline.planning.job_estimates import DISK_BYTES, JobEstimates
 from pipeline.planning.plan import Plan
-from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.rule_inputs import Wildcards, cache_signature
 from pipeline.planning.run_estimates import JobEstimate
+from pipeline.planning.workflow_profile import TRAINS, Profile
 from pipeline.runtime import accelerators, launch
 
 RETRIES = 3
@@ -126,7 +126,7 @@ class RuleResources:
             return {"nodes": 1}
 
         def each(wildcards: Wildcards) -> int:
-            return max(1, self.process_count(wildcards) // n)
+            return max(1, self.training_process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
         if self._trainings.device.memory_bytes:
@@ -134,7 +134,7 @@ class RuleResources:
         return {**taken, "cpus_per_task": each}
 
     @cache_signature
-    def process_count(self, wildcards: Wildcards) -> int:
+    def training_process_count(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks.
 
         Raises:
@@ -145,7 +145,7 @@ class RuleResources:
         return self._trainings.training_estimate(wildcards.run).devices
 
     @cache_signature
-    def process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
+    def training_process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
         What is made of `output` is no reason for Snakemake to make a run again: where it is

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, profile, slurm_executor
+from pipeline.planning import planner, slurm_executor, workflow_profile
 
 
 class SnakemakeRequest:
-    """What a user asked Snakemake for: on the command line, and in the profile."""
+    """What a user asked Snakemake for: on the command line, and in the workflow_profile."""
 
     def __init__(self, workflow: Any) -> None:
         """Reads files, options and resources; the rest is known when Snakemake looks for jobs.
@@ -41,8 +41,8 @@ class SnakemakeRequest:
         resources = workflow.resource_settings
         chosen = resources.overwrite_resources or {}
         image = os.environ.get("PIKE_IMAGE")
-        self.profile = profile.read_profile(
-            profile.resources_in_image(image, chosen) if image else chosen,
+        self.profile = workflow_profile.read_profile(
+            workflow_profile.resources_in_image(image, chosen) if image else chosen,
             resources.default_resources or {},
             resources.overwrite_threads or {},
         )
@@ -57,7 +57,7 @@ class SnakemakeRequest:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
         return "PARAMS" in {trigger.name for trigger in self._dag_settings.rerun_triggers}
 
-    def is_partial(self) -> bool:
+    def leaves_out_jobs(self) -> bool:
         """Whether `--until`, `--omit-from` or `--batch` leave jobs out."""
         asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)

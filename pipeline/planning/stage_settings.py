@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.finders import registry as finders
+from pike_mixing.finders import build_finder as finders
 from pipeline.planning import dependencies, methods, normal_form
 from pipeline.runtime.settings_messages import validate
 from pipeline.settings import GRID, Model, Training

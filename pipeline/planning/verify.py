@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from pike_mixing.errors import InputError
 from pipeline.data import shards
 from pipeline.data.shards import Corpus
-from pipeline.planning import manifest_places, outdated, output_root, stages
+from pipeline.planning import manifest_places, outdated_work, output_root, stages
 from pipeline.runtime import (
     atomic_files,
     checksums,
@@ -77,7 +77,7 @@ class _Verification:
         self._plans = {
             folder: compared
             for folder in self.folders
-            if (compared := outdated.compare_results(folder, *folder.absolute().parents))
+            if (compared := outdated_work.compare_results(folder, *folder.absolute().parents))
         }
         self._planned = {
             Path(path).absolute() for plan in self._plans.values() for path in plan.manifest_paths()

@@ -21,7 +21,7 @@ from pike_mixing.errors import InputError, refuse
 from pipeline.planning import (
     manifest_places,
     methods,
-    outdated,
+    outdated_work,
     output_root,
     plan_hints,
     planner,
@@ -30,8 +30,8 @@ from pipeline.planning import (
     stages,
 )
 from pipeline.planning.plan import WorkName
-from pipeline.planning.profile import TRAINS, Profile
 from pipeline.planning.requested_resources import RuleResources
+from pipeline.planning.workflow_profile import TRAINS, Profile
 from pipeline.runtime import environment, fork_server, locks, signal_handler
 
 CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
@@ -122,7 +122,7 @@ class WorkflowJobs:
         self.takes = RuleResources(self.plan, request.profile)
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
-        self._compared = outdated.PlanComparison(
+        self._compared = outdated_work.PlanComparison(
             self.plan, self._pythons, lambda *work: work in self._forced_work
         )
         self.reads = self._compared.inputs
@@ -132,7 +132,7 @@ class WorkflowJobs:
             refuse(self._compared.missing_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
             for work in self.plan.work_names:
-                outdated.WorkStamp(self.plan.manifest_path(*work)).make_if_missing()
+                outdated_work.WorkStamp(self.plan.manifest_path(*work)).make_if_missing()
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
@@ -153,7 +153,7 @@ class WorkflowJobs:
                 for line in self._compared.reason_lines(rule, name):
                     self._warn(line)
         else:
-            own = outdated.WorkStamp(self.plan.manifest_path(rule, name))
+            own = outdated_work.WorkStamp(self.plan.manifest_path(rule, name))
             stamp = self._ancient(own.make_if_missing())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
@@ -189,8 +189,10 @@ class WorkflowJobs:
         if self._request.is_local:
             self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
-        if "pretrain" in rules and not self._request.is_partial():
-            methods.refuse_untrainable_runs(self.plan.runs.values(), self.plan.mixtures.values())
+        if "pretrain" in rules and not self._request.leaves_out_jobs():
+            methods.refuse_unusable_methods_and_finders(
+                self.plan.runs.values(), self.plan.mixtures.values()
+            )
         unused = plan_hints.unused_name_hints(self.plan, self.config)
         for line in (*unused, *plan_hints.short_search_hints(self.plan)):
             self._warn(line)
@@ -225,7 +227,7 @@ class WorkflowJobs:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
         on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
-        if not on_gpu or profile.value(rule, "python") or self._request.is_partial():
+        if not on_gpu or profile.value(rule, "python") or self._request.leaves_out_jobs():
             return None
         if not environment.is_torch_cpu_only():
             return None

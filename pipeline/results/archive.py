@@ -128,7 +128,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     if os.path.lexists(inner):
         manifests.refuse_link(inner, archive)
         archive = inner
-    made = _read_valid_manifest(archive)
+    made = _verify_archive_and_read_manifest(archive)
     wanted = set(only)
     known = [name for read in made["reads"].values() for name in read]
     refuse(
@@ -173,7 +173,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _read_valid_manifest(archive: Path) -> dict[str, Any]:
+def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
     """What an archive's manifest says, once results can be made of all that it names."""
     made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()

@@ -45,7 +45,9 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
             .get_template("article.html")
             .render(
                 items=[
-                    _article_table(path) if path.suffix == ".csv" else _article_figure(path)
+                    _table_beside_paper(path)
+                    if path.suffix == ".csv"
+                    else _figure_with_claims(path)
                     for path in read
                 ],
                 missing=[name for name in OF_PAPER if name not in shown],
@@ -58,7 +60,7 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
     snapshot.write_manifest(made, settings={"shown": shown}, files=[out], facts={})
 
 
-def _article_table(path: Path) -> dict[str, Any]:
+def _table_beside_paper(path: Path) -> dict[str, Any]:
     """A table, whose blocks stand beside those of the paper whose place they take."""
     result = report_parts.read_table(path)
     printed, groups = [], []
@@ -81,7 +83,7 @@ def _article_table(path: Path) -> dict[str, Any]:
     return {**result, "kind": "table", "groups": groups}
 
 
-def _article_figure(path: Path) -> dict[str, Any]:
+def _figure_with_claims(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
         places = SAID_IN.get(path.stem, ())

@@ -142,7 +142,7 @@ def _page_content(
         "over_all": [table for table in tabled if table["name"] in OVER_ALL],
         "checks": [table for table in tabled if table["name"] in CHECKS],
         "general": [
-            t for t in _tables_of_scenario(tabled, "") if t["name"] not in CHECKS + OVER_ALL
+            t for t in _tables_cut_to_scenario(tabled, "") if t["name"] not in CHECKS + OVER_ALL
         ],
     }
 
@@ -218,11 +218,11 @@ def _scenario_content(
             "join domains as d on r.scenario = d.scenario and c.source = d.domain "
             "order by d.position, c.source, c.split"
         ),
-        "tables": _tables_of_scenario(tabled, scenario),
+        "tables": _tables_cut_to_scenario(tabled, scenario),
     }
 
 
-def _tables_of_scenario(tabled: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
+def _tables_cut_to_scenario(tabled: list[dict[str, Any]], scenario: str) -> list[dict[str, Any]]:
     """The tables with their blocks of one scenario; those that have some."""
     parts = (
         {**table, "blocks": [b for b in table["blocks"] if b["scenario"] == scenario]}

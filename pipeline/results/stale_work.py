@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from pipeline.planning import outdated
+from pipeline.planning import outdated_work
 
 
-def read_stale_work(database: Path) -> list[outdated.WorkDifference] | None:
+def read_stale_work(database: Path) -> list[outdated_work.WorkDifference] | None:
     """What is out of date; None where nothing can be said without the configuration at hand."""
-    compared = outdated.compare_results(*database.absolute().parents[:2])
+    compared = outdated_work.compare_results(*database.absolute().parents[:2])
     return None if compared is None else list(compared.own_differences())

@@ -323,12 +323,12 @@ def differences_from_today(
     damages = [
         RecordDifference(f"files.{os.path.relpath(file.path, path.parent)}", "whole", problem)
         for file in checksums.listed_files(path.parent, result, "it is made again")
-        if (problem := _damage(file, path.parent, stage, cache))
+        if (problem := _damage_message(file, path.parent, stage, cache))
     ]
     return [*record_differences(before, now), *damages]
 
 
-def _damage(
+def _damage_message(
     file: checksums.ListedFile, folder: Path, stage: str, cache: checksums.DigestCache
 ) -> str | None:
     """What is wrong with a file of finished work; of a large one, what its size says."""

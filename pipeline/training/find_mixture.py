@@ -20,7 +20,7 @@ from safetensors.numpy import load_file
 from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry
+from pike_mixing.finders import build_finder
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.setting_limits import Limits, Proportions
 from pike_mixing.settings import domain_problems
@@ -90,11 +90,11 @@ def find_mixture(settings: Path, out: Path) -> None:
     finder = (
         None
         if grid
-        else registry.build_finder(search.finder, search.options, f"{settings}: options")
+        else build_finder.build_finder(search.finder, search.options, f"{settings}: options")
     )
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
-    modules = [__name__] if grid else registry.modules_behind_mixture(search.finder)
+    modules = [__name__] if grid else build_finder.modules_behind_mixture(search.finder)
     snapshot = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"

@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import conformal_intervals, cross_validation, prediction_scores, registry
+from pike_mixing.finders import (
+    build_finder,
+    conformal_intervals,
+    cross_validation,
+    prediction_scores,
+)
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
@@ -78,7 +83,7 @@ def test_intervals_hold_nine_of_ten_new_runs_and_say_so(name):
         ]
         train = Swarm(known_law.DOMAINS, runs[:64])
         weights_NxK, loss_NxM = Swarm(known_law.DOMAINS, runs[64:]).weights_and_losses()
-        found = fit(registry.build_finder(name, {}, "here"), train, resamples=0)
+        found = fit(build_finder.build_finder(name, {}, "here"), train, resamples=0)
         predictor = found.result.predictor
         error_N = np.abs(predictor.losses(weights_NxK) - loss_NxM.mean(axis=1))
         covered.append(error_N <= found.intervals.half_widths(predictor, weights_NxK))

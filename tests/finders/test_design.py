@@ -165,9 +165,9 @@ def test_a_saved_predictor_says_the_same_and_warns_when_it_extrapolates(
         assert told.startswith("mixture, as shares: code 1\n")
         assert "WARNING: the mixture lies outside" in told
     assert "--save: " in said(*command, "--save", tmp_path / "none" / "x.json", code=2)
-    record = json.loads(saved_predictors.read_text())
+    record = json.loads(saved.read_text())
     del record["settings"], record["phases"]
-    saved_predictors.write_text(json.dumps(record))
+    saved.write_text(json.dumps(record))
     assert "is not whole ('settings'): make it anew" in said(
         "predict", saved, "--mixture", "code=1", code=2
     )
@@ -214,7 +214,7 @@ def test_several_targets_are_fitted_each_by_itself(said, write, tmp_path):
     assert second["mixture"] == {"a": 0, "b": 1}
     assert "--save: a file holds one predictor" in said(*both, "--save", saved, code=2)
     assert "'best' predicts no losses" in said(*command, "--save", saved, code=2)
-    saved_predictors.write_text("{}")
+    saved.write_text("{}")
     assert "is no saved predictor" in said("predict", saved, "--mixture", "a=1", code=2)
 
 

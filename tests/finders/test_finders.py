@@ -3,11 +3,11 @@ import sys
 
 import pytest
 
-from pike_mixing.finders import registry
+from pike_mixing.finders import build_finder
 
 
 def test_the_fingerprint_is_of_the_finder_too():
-    assert registry.modules_behind_mixture("best") == (
+    assert build_finder.modules_behind_mixture("best") == (
         "pipeline.training.find_mixture",
         "pike_mixing.finders.best_run",
     )
@@ -18,8 +18,8 @@ def test_a_missing_package_is_named_with_its_extra(finder, package):
     # None in sys.modules is how Python itself marks a module that cannot be imported.
     code = (
         f"import sys; sys.modules[{package!r}] = None\n"
-        "from pike_mixing.finders import registry\n"
-        f"registry.build_finder({finder!r}, {{}}, 'here')"
+        "from pike_mixing.finders import build_finder\n"
+        f"build_finder.build_finder({finder!r}, {{}}, 'here')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]

@@ -8,7 +8,7 @@ from known_law import DOMAINS, LAWS, mixtures, optimum, proxies
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders import registry, saved_predictors
+from pike_mixing.finders import build_finder, saved_predictors
 from pike_mixing.finders.exposure_law import ExposureLaw, exposure_features
 from pike_mixing.finders.interface import Inventory, Proxy, Swarm
 from pike_mixing.finders.scheffe import Scheffe, polynomial_terms
@@ -49,7 +49,7 @@ def test_equations_by_hand():
     ("name", "error"), [("exposure-law", 0.06), ("scheffe", 0.05), ("gaussian-process", 0.035)]
 )
 def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, tmp_path):
-    swarm, finder = known(), registry.build_finder(name, {}, "here")
+    swarm, finder = known(), build_finder.build_finder(name, {}, "here")
     result = finder.find(swarm)
     new_SxK = mixtures(50, seed=9)
     true_S = LAWS.losses(new_SxK).mean(axis=1)
@@ -59,14 +59,14 @@ def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, 
     best = LAWS.losses(optimum()[0][None]).mean()
     assert LAWS.losses(result.weights_K[None]).mean() - best < error
     # Within a cap: 0.1 epochs of the first domain's 200 tokens are 20 of 1,000.
-    capped = registry.build_finder(
+    capped = build_finder.build_finder(
         name, {"epochs": 0.1, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"
     )
     with pytest.raises(
         InputError, match=r"the repetition caps sum to 0\.52, less than a whole mixture"
     ):
         capped.find(swarm)
-    loose = registry.build_finder(
+    loose = build_finder.build_finder(
         name, {"epochs": 1.0, "target": {"code": 1, "prose": 0, "talk": 0}}, "here"
     ).find(swarm)
     assert loose.weights_K[0] == pytest.approx(0.2, abs=1e-4)
@@ -136,7 +136,7 @@ def test_what_cannot_be_fitted_is_refused():
     few = Swarm(DOMAINS, proxies(9))
     for name in ("exposure-law", "scheffe", "gaussian-process"):
         with pytest.raises(InputError, match="at least 10 are needed: a formula"):
-            registry.build_finder(name, {}, "here").fit(few)
+            build_finder.build_finder(name, {}, "here").fit(few)
     with pytest.raises(InputError, match="reads epochs: give the table columns"):
         ExposureLaw().fit(Swarm(DOMAINS, proxies(12)))
     with pytest.raises(InputError, match="knows no phases: use 'mixing-law'"):

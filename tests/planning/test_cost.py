@@ -14,9 +14,9 @@ from pipeline.planning import (
     cost,
     job_estimates,
     planner,
-    profile,
     requested_resources,
     run_estimates,
+    workflow_profile,
 )
 from pipeline.runtime import accelerators
 from pipeline.runtime.settings_messages import validate
@@ -294,7 +294,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
     resources = chosen["set-resources"]
     plan = planner.plan(planner.read_expanded_config(PAPER), PAPER.name)
-    takes = requested_resources.RuleResources(plan, profile.read_profile(resources, {}))
+    takes = requested_resources.RuleResources(plan, workflow_profile.read_profile(resources, {}))
     own = resources["pretrain"]
     work = job_estimates.JobEstimates(
         plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]
@@ -307,7 +307,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
         booked = sum((each - 10) / 2 / 60 for each in minutes)
         billed = sum(work.estimate(rule, run).seconds for run in runs) / 3600
         assert booked == pytest.approx(billed, rel=0.01)
-    arguments = takes.process_arguments(of_run(runs[0]), None)
+    arguments = takes.training_process_arguments(of_run(runs[0]), None)
     assert arguments == ["--processes", "4", "--recompute"]
 
 

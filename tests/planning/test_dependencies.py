@@ -9,7 +9,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.planning import dependencies, outdated, planner
+from pipeline.planning import dependencies, outdated_work, planner
 from pipeline.planning.plan import OF_ALL, Selection
 from pipeline.results.sql_views import SQL
 from pipeline.runtime import atomic_files
@@ -78,7 +78,7 @@ def test_results_that_are_moved_change_no_mixture(chained, tmp_path, monkeypatch
     atomic_files.write_json(tmp_path / before.manifest_path("mixture", name), recorded)
     told = {
         one.what.partition(".")[0]
-        for one in outdated.PlanComparison(before).differences("mixture", name)
+        for one in outdated_work.PlanComparison(before).differences("mixture", name)
     }
     assert "code" in told
     assert "settings" not in told

@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.planning import stages, workflow_jobs
-from pipeline.planning.profile import Profile
+from pipeline.planning.workflow_profile import Profile
 
 NOTHING = Profile({})
 TRAININGS = ["pretrain"] * 3 + ["evaluate"]

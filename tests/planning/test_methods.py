@@ -224,7 +224,7 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
     low = run(own, "low", zeta1=1, zeta2=-1, speed="low")
     runs = [low, low, run("mine.again:Mine", zeta1=1, zeta2=1, rows=1), run("mix")]
     with pytest.raises(InputError) as caught:
-        methods.refuse_untrainable_runs(
+        methods.refuse_unusable_methods_and_finders(
             [*runs, run("mine.rule:Nothing", "no")], [{"finder": "best"}]
         )
     assert str(caught.value).splitlines() == [
@@ -234,7 +234,7 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
         "methods.no in scenario text: rule: 'mine.rule:Nothing' is no mixing method: inherit "
         "pike_mixing.interface:Method and define `init` (docs/your-method.md)",
     ]
-    methods.refuse_untrainable_runs([run(own, zeta1=1, zeta2=1)], [])
+    methods.refuse_unusable_methods_and_finders([run(own, zeta1=1, zeta2=1)], [])
 
 
 WRONG_WEIGHTS = """
@@ -265,21 +265,25 @@ class Wrong(Method):
 def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, message):
     (own_modules / "mine" / "wrong.py").write_text(WRONG_WEIGHTS)
     with pytest.raises(InputError) as caught:
-        methods.refuse_untrainable_runs([run("mine.wrong:Wrong", kind=kind)], [])
+        methods.refuse_unusable_methods_and_finders([run("mine.wrong:Wrong", kind=kind)], [])
     assert f"methods.own in scenario text: {message}" in str(caught.value)
 
 
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     with pytest.raises(InputError, match="'exposure-law' reads how much text each run had"):
-        methods.refuse_untrainable_runs([], [{"finder": "exposure-law"}, {"finder": "best"}])
+        methods.refuse_unusable_methods_and_finders(
+            [], [{"finder": "exposure-law"}, {"finder": "best"}]
+        )
     law = {"epochs": 4, "tokens_by_domain": {"code": 1e6}, "budget_tokens": 1e6}
-    methods.refuse_untrainable_runs([], [{"finder": "mixing-law", "options": law}])
+    methods.refuse_unusable_methods_and_finders([], [{"finder": "mixing-law", "options": law}])
     for name in ("best", "mixing-law"):
         with pytest.raises(InputError, match=f"the cap on epochs of '{name}'"):
-            methods.refuse_untrainable_runs([], [{"finder": name, "options": {"epochs": 4}}])
+            methods.refuse_unusable_methods_and_finders(
+                [], [{"finder": name, "options": {"epochs": 4}}]
+            )
     monkeypatch.setitem(sys.modules, "lightgbm", None)
     with pytest.raises(InputError, match="'regmix' needs the package 'lightgbm'"):
-        methods.refuse_untrainable_runs([], [{"finder": "regmix"}, {"finder": "best"}])
+        methods.refuse_unusable_methods_and_finders([], [{"finder": "regmix"}, {"finder": "best"}])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
-from pipeline.planning import outdated, output_root, planner
+from pipeline.planning import outdated_work, output_root, planner
 from pipeline.results import result_manifests
 from pipeline.runtime import atomic_files
 
@@ -27,16 +27,16 @@ def started(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_results_are_compared_with_all_that_they_were_started_with(started):
-    plan = outdated.compare_results(started.absolute()).plan
+    plan = outdated_work.compare_results(started.absolute()).plan
     assert plan.results == "other"
     recipe = plan.config["training"]["text"]
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
     Path("b.yaml").unlink()
-    assert outdated.compare_results(started.absolute()) is None
+    assert outdated_work.compare_results(started.absolute()) is None
 
 
 def test_settings_that_somebody_spoiled_are_written_again(started):
-    plan = outdated.compare_results(started.absolute()).plan
+    plan = outdated_work.compare_results(started.absolute()).plan
     spoiled = [*started.glob("settings/tables/*.json"), *started.glob("runs/*/*/*/*/run.json")][:3]
     before = {path: path.read_text(encoding="utf-8") for path in started.rglob("*.json")}
     spoiled[0].write_text("{", encoding="utf-8")
@@ -49,9 +49,9 @@ def test_settings_that_somebody_spoiled_are_written_again(started):
 @pytest.mark.slow
 def test_results_of_another_folder_are_not_compared_with_what_is_here(started, tmp_path):
     (tmp_path / "linked").symlink_to(started)
-    assert outdated.compare_results(tmp_path / "linked")
+    assert outdated_work.compare_results(tmp_path / "linked")
     shutil.copytree(started, tmp_path / "copied")
-    assert outdated.compare_results(tmp_path / "copied") is None
+    assert outdated_work.compare_results(tmp_path / "copied") is None
 
 
 COMMAND = (

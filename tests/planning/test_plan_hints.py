@@ -9,7 +9,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.planning import cost, plan_hints, planner
-from pipeline.planning.outdated import PlanComparison
+from pipeline.planning.outdated_work import PlanComparison
 from pipeline.runtime import accelerators, made_from
 from pipeline.runtime.atomic_files import MANIFEST
 

@@ -11,7 +11,7 @@ import yaml
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import profile
+from pipeline.planning import workflow_profile
 
 PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 
@@ -20,7 +20,7 @@ PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 def test_every_profile_that_is_shipped_is_fit(path):
     values = yaml.safe_load(path.read_text(encoding="utf-8"))
     asked = values.get("set-resources", {})
-    found = profile.read_profile(asked, values.get("default-resources", {}))
+    found = workflow_profile.read_profile(asked, values.get("default-resources", {}))
     for rule, own in asked.items():
         for name in own:
             assert found.value(rule, name) == str(own[name]).strip("'\"")
@@ -28,9 +28,9 @@ def test_every_profile_that_is_shipped_is_fit(path):
 
 def test_what_is_not_set_is_the_callers_to_say():
     own = {"pretrain": {"longest": 60, "python": "'.venv-tpu/bin/python'"}}
-    found = profile.read_profile(own, {})
+    found = workflow_profile.read_profile(own, {})
     assert (found.time_limit_minutes("pretrain"), found.time_limit_minutes("pack")) == (60, 0)
-    of_all = profile.read_profile(own, {"longest": 30})
+    of_all = workflow_profile.read_profile(own, {"longest": 30})
     for rule, minutes, place in (
         ("pretrain", 60, "set-resources of pretrain"),
         ("tokenizer", 30, "default-resources"),
@@ -55,7 +55,7 @@ def test_what_is_not_set_is_the_callers_to_say():
     ],
 )
 def test_the_device_is_that_of_the_accelerator_which_jobs_book(chosen, device):
-    assert profile.read_profile({"probe": chosen}, {}).device("probe") == device
+    assert workflow_profile.read_profile({"probe": chosen}, {}).device("probe") == device
 
 
 def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
@@ -98,7 +98,7 @@ def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
 
     def told(text):
         values = yaml.safe_load(text)
-        return profile.read_profile(
+        return workflow_profile.read_profile(
             values["set-resources"], values["default-resources"]
         ).explain_unfilled()
 
@@ -107,7 +107,7 @@ def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
     )
     for one, own in (("partition gpu", "partition a100"), ("accelerator h100", "accelerator h200")):
         assert told(shipped.replace(one, own)) is None
-    assert profile.Profile({}).explain_unfilled() is None
+    assert workflow_profile.Profile({}).explain_unfilled() is None
 
 
 def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
@@ -117,7 +117,7 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
         name, colon, _ = line.partition(": ")
         assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
     values = yaml.safe_load(shown)
-    found = profile.read_profile(values["set-resources"], values["default-resources"])
+    found = workflow_profile.read_profile(values["set-resources"], values["default-resources"])
     assert (found.device("pretrain"), found.time_limit_minutes("pretrain")) == ("cuda", 2 * 24 * 60)
     assert found.time_limit_minutes("tokenizer") == 24 * 60
 
@@ -185,17 +185,17 @@ WRONG = [
 @pytest.mark.parametrize(("given", "message"), WRONG)
 def test_what_is_not_fit_is_refused(given, message):
     with pytest.raises(InputError, match=re.escape(message)):
-        profile.read_profile(**given)
+        workflow_profile.read_profile(**given)
 
 
 def test_what_a_plugin_the_user_or_snakemake_may_read_is_left_alone():
     for name in ("gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu"):
-        profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
+        workflow_profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
     units = {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}
-    profile.read_profile({"pretrain": units}, {})
+    workflow_profile.read_profile({"pretrain": units}, {})
 
 
 def test_the_rules_are_those_of_the_workflow():
     files = [ROOT / "workflow/Snakefile", *(ROOT / "workflow" / "rules").glob("*.smk")]
     found = [name for f in files for name in re.findall(r"^rule (\w+):", f.read_text(), re.M)]
-    assert sorted(profile.RULES) == sorted(found)
+    assert sorted(workflow_profile.RULES) == sorted(found)

@@ -8,8 +8,8 @@ from recipes import of_run
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner
-from pipeline.planning.profile import Profile
 from pipeline.planning.requested_resources import RETRIES, STARTED, RuleResources
+from pipeline.planning.workflow_profile import Profile
 
 PIKE = "symbols/pico/pike-middle/seed100"
 
@@ -88,8 +88,8 @@ def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
 
 def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
-    assert two.process_count(of_run(PIKE)) == 2
-    assert two.process_arguments(of_run(PIKE), None) == ["--processes", "2"]
+    assert two.training_process_count(of_run(PIKE)) == 2
+    assert two.training_process_arguments(of_run(PIKE), None) == ["--processes", "2"]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,12 @@ def test_a_training_on_many_gpus_of_one_node_is_told(plan, chosen, count):
 def test_nodes_share_the_processes_of_a_training(plan):
     asked = {"processes": "4", "nodes": "2", "accelerator": "h100"}
     shared = RuleResources(plan, Profile({"pretrain": asked}))
-    assert shared.process_arguments(of_run(PIKE), None) == ["--processes", "4", "--nodes", "2"]
+    assert shared.training_process_arguments(of_run(PIKE), None) == [
+        "--processes",
+        "4",
+        "--nodes",
+        "2",
+    ]
     taken = shared.resources("pretrain")
     assert [taken[name] for name in ("mpi", "nodes", "tasks", "gpu")] == ["srun", 2, 2, 0]
     assert (taken["cpus_per_task"](of_run(PIKE)), taken["gres"](of_run(PIKE))) == (2, "gpu:2")

@@ -13,8 +13,8 @@ from snakemake_interface_common.exceptions import WorkflowError
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, slurm_executor
-from pipeline.planning.profile import Profile
 from pipeline.planning.requested_resources import RuleResources
+from pipeline.planning.workflow_profile import Profile
 
 plugin = pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
 submit_string = importlib.import_module(f"{plugin.__name__}.submit_string")
@@ -164,7 +164,9 @@ def test_the_gpus_of_a_training_are_on_one_node_unless_it_asks_for_more(config, 
     given = takes.resources("pretrain")
     values = {name: value for name, value in given.items() if name not in ("mem_mb", "runtime")}
     values = {n: value(run) if callable(value) else value for n, value in values.items()}
-    job = types.SimpleNamespace(resources=Resources(values), threads=takes.process_count(run))
+    job = types.SimpleNamespace(
+        resources=Resources(values), threads=takes.training_process_count(run)
+    )
     named = ("run_uuid", "slurm_logfile", "comment_str", "account", "partition", "workdir")
     command = submit_string.get_submit_command(job, dict.fromkeys(named, ""))
     words = (command + utils.set_gres_string(job)).split()

@@ -8,17 +8,14 @@ import pytest
 
 from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
-from pike_mixing.finders import FINDERS
-from pike_mixing.finders import registry as finder_registry
+from pike_mixing.finders import FINDERS, build_finder
 from pipeline.planning import method_catalogue
 
 NAMED = {"single": {"domain": "prose"}, "fixed": {"mixture": "found"}}
 
 
 def kind_of(name):
-    return (
-        finder_registry.finder_class(name) if name in FINDERS else method_registry.rule_class(name)
-    )
+    return build_finder.finder_class(name) if name in FINDERS else method_registry.rule_class(name)
 
 
 def made(name, **changes):

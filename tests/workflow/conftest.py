@@ -61,10 +61,10 @@ REPLACED = (".parquet", ".duckdb", ".safetensors", ".bin", ".npy", ".png", ".svg
 """Files that are replaced and never written into: copies of a project share them."""
 COMPARE = """
 from pathlib import Path
-from pipeline.planning import outdated, planner
+from pipeline.planning import outdated_work, planner
 
 plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
-compared = outdated.PlanComparison(plan)
+compared = outdated_work.PlanComparison(plan)
 for rule, names in plan.names_by_rule().items():
     for name in names:
         if not Path(plan.manifest_path(rule, name)).is_file() or compared.is_outdated(rule, name):

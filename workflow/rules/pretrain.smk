@@ -12,7 +12,7 @@ rule pretrain:
         f"{RESULTS}/logs/pretrain/{{run}}.log",
     retries: TAKES.retries("pretrain")
     # One for each process.
-    threads: TAKES.process_count
+    threads: TAKES.training_process_count
     resources:
         **TAKES.resources("pretrain"),
         # The signal at which a training saves and goes on: USR1 or USR2.
@@ -22,7 +22,7 @@ rule pretrain:
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
         data=READS.run_arguments,
-        together=TAKES.process_arguments,
+        together=TAKES.training_process_arguments,
     shell:
         "spawn {resources.python:q} -m pipeline pretrain {params.file:q}"
         " {params.data:q} --device {resources.device:q} --accelerator {resources.accelerator:q} {params.together} --threads {threads}"

@@ -166,7 +166,7 @@ class PlanComparison:
         if path not in self.plan.maker_by_path:
             return False
         maker, stage = self.plan.maker_by_path[path], MADE[reader_rule].stage or reader_rule
-        if self._has_lost_manifest(path):
+        if self._is_manifest_alone_lost(path):
             return True
         shows_all = stage in manifests.SHOW_ALL or (maker.rule, stage) == ("download", "pack")
         return self.is_outdated(*maker) if shows_all else self._may_change_output(*maker)
@@ -183,7 +183,7 @@ class PlanComparison:
         )
 
     @functools.cache  # noqa: B019 - as above.
-    def _has_lost_manifest(self, path: str) -> bool:
+    def _is_manifest_alone_lost(self, path: str) -> bool:
         """Whether work has lost its manifest alone: results stand without what is gone whole."""
         place = Path(path)
         if place.is_file():
@@ -201,7 +201,7 @@ class PlanComparison:
         stamp, found = WorkStamp(manifest), self.differences(rule, name)
         if not found and Path(manifest).is_file():
             # Snakemake makes no missing file for work that is there.
-            lost = filter(self._has_lost_manifest, self.inputs.job_inputs(rule, name).paths())
+            lost = filter(self._is_manifest_alone_lost, self.inputs.job_inputs(rule, name).paths())
             found = tuple(made_from.RecordDifference(f"inputs.{p}", "whole", "not") for p in lost)
         if found:
             stamp.make_new(found)

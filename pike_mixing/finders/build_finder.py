@@ -25,12 +25,12 @@ def build_finder(finder: str, values: Mapping[str, Any], place: str) -> Finder:
     `place` says where they were set, for messages. A package that is missing is refused, too.
     """
     built = cast(Finder, parse_settings(finder_class(finder), values, place))
-    if problem := unusable_finder_message(finder):
+    if problem := missing_finder_package_message(finder):
         raise InputError(problem)
     return built
 
 
-def unusable_finder_message(finder: str) -> str | None:
+def missing_finder_package_message(finder: str) -> str | None:
     """Which package a finder needs and this Python lacks; None when it has all."""
     problem = errors.missing_package_message(
         f"the finder {finder!r}", finder_class(finder).packages
