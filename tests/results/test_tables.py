@@ -67,7 +67,7 @@ def test_marks_of_a_papers_table_are_explained():
     assert "| PiKE | *<u>1.00 (2.00)</u>* |\n| Mix | 3.00 (2.00) |" in text
     assert "Underlined: PiKE or Balanced-PiKE" in text
     assert "Italics" in text
-    assert "2.000000" in tables.as_csv([block]).splitlines()[1]
+    assert "2.000000" in tables.as_long_csv([block]).splitlines()[1]
 
 
 def test_what_is_not_above_chance_is_grey_and_explained():
@@ -78,7 +78,7 @@ def test_what_is_not_above_chance_is_grey_and_explained():
     assert "°, in grey: not above chance" in text
     assert "Underlined" not in text
     assert r"\textcolor{gray}{2.00 $\pm$ 0.10}" in tables.as_latex(settings, [block])
-    (first, second) = csv.DictReader(tables.as_csv([block]).splitlines())
+    (first, second) = csv.DictReader(tables.as_long_csv([block]).splitlines())
     assert (first["faint"], first["bold"], second["faint"]) == ("1", "0", "0")
 
 
@@ -96,7 +96,7 @@ def test_what_an_alarm_makes_doubtful_is_signed_and_explained():
     assert r"a & 2.00 $\pm$ 0.10\dag{}$^1$ \\" in tex
     assert r"\textbf{1.00\S{}}" in tex
     assert r"\par\smallskip \S{}: in some" in tex
-    (a, b, c) = csv.DictReader(tables.as_csv([block]).splitlines())
+    (a, b, c) = csv.DictReader(tables.as_long_csv([block]).splitlines())
     names = ("value", "shown", "collapsed", "one_seed", "unmoved")
     assert [a[n] for n in names] == ["2.000000", "2.00 ± 0.10", "1", "1", "0"]
     assert [b[n] for n in names] == ["1.000000", "1.00", "0", "0", "1"]
@@ -164,7 +164,7 @@ def test_latex_is_escaped_and_ruled():
 
 def test_csv_has_every_cell_of_the_grid():
     cells = [row("a", "x", 1.0, 0.1), row("b", "y", 2000.0, column_position=1, place=1)]
-    lines = list(csv.DictReader(tables.as_csv([tables.make_section(cells)]).splitlines()))
+    lines = list(csv.DictReader(tables.as_long_csv([tables.make_section(cells)]).splitlines()))
     assert [(c["row"], c["column"], c["value"], c["error"], c["shown"]) for c in lines] == [
         ("a", "x (ppl)", "1.000000", "0.100000", "1.00 ± 0.10"),
         ("a", "y (ppl)", "", "", ""),
