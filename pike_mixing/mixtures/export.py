@@ -215,7 +215,7 @@ def _local_files(path: str) -> list[Path]:
 def _field_problems(paths: Mapping[str, str], fields: Mapping[str, str]) -> list[str]:
     """Fields that the first records of a domain's first file do not have, or without a text."""
     found = (
-        text_field_problem(file, fields.get(domain, "text"), domain)
+        text_field_problem(file, fields.get(domain), domain)
         for domain, path in paths.items()
         for file in _local_files(path)[:1]
     )
