@@ -27,6 +27,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     StatisticsNeed,
+    observes_step,
     rows_of_domains,
 )
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
@@ -141,13 +142,7 @@ class Engine:
     @property
     def needs_to_observe(self) -> bool:
         """Whether the method sees what the present step measures: to show it is to wait for it."""
-        needs = self.method.needs()
-        if needs.losses or needs.gramian or needs.losses_after or needs.reference:
-            return True
-        # A rule that only remembers, such as what was read, waits for no interval.
-        remembers = type(self.method).observe is not Method.observe
-        at_intervals = needs.statistics is not None or needs.validation is not None
-        return (remembers and not at_intervals) or needs.has_batch_statistics(self.step)
+        return observes_step(self.method, self.step)
 
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
