@@ -147,10 +147,13 @@ class Engine:
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
         if self.needs_to_observe:
-            after_K = None
-            if self.method.needs().losses_after:
+            needs, after_K = self.method.needs(), None
+            if needs.losses_after:
                 # What was measured before them has come when they have.
                 after_K = self.gradient.domain_means(self.gradient.passes.losses, self._rows)
-            self._observe_signals(dataclasses.replace(result.signals, loss_after_K=after_K))
+            # The loop has losses whatever the method needs, and not every trainer has.
+            loss_K = result.signals.loss_K if needs.losses else None
+            seen = dataclasses.replace(result.signals, loss_K=loss_K, loss_after_K=after_K)
+            self._observe_signals(seen)
         self.positions_K = self.positions_K + self._rows.count_K
         self.step += 1
