@@ -32,7 +32,10 @@ GIVEN    := $(foreach name,$(.VARIABLES),$(if $(filter command,$(subst command l
 UNKNOWN  := $(filter-out $(SETTINGS) MAKECMDGOALS MAKEFLAGS MAKEOVERRIDES,$(GIVEN))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no setting of this Makefile; these are: $(SETTINGS)))
 STRAY    := $(strip $(foreach goal,$(filter-out %/.ready%,$(MAKECMDGOALS)),$(if $(findstring .,$(goal)),$(goal))))
-$(if $(STRAY),$(error $(STRAY): write several files in quotes: CONFIG="A B", TARGETS="A B"))
+# Of a setting that was given, the file behind it is one more.
+TYPED    := $(if $(filter %.yaml %.yml,$(STRAY)),CONFIG,TARGETS)
+MEANT    := $(TYPED)="$(strip $(if $(filter $(TYPED),$(GIVEN)),$($(TYPED))) $(STRAY))"
+$(if $(STRAY),$(error $(STRAY): files stand behind CONFIG= or TARGETS=, several of them in quotes: make run $(MEANT), and make dag $(MEANT) to list the jobs))
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
