@@ -32,7 +32,10 @@ GIVEN    := $(foreach name,$(.VARIABLES),$(if $(filter command,$(subst command l
 UNKNOWN  := $(filter-out $(SETTINGS) MAKECMDGOALS MAKEFLAGS MAKEOVERRIDES,$(GIVEN))
 $(if $(UNKNOWN),$(error $(UNKNOWN): no setting of this Makefile; these are: $(SETTINGS)))
 STRAY    := $(strip $(foreach goal,$(filter-out %/.ready%,$(MAKECMDGOALS)),$(if $(findstring .,$(goal)),$(goal))))
-$(if $(STRAY),$(error $(STRAY): write several files in quotes: CONFIG="A B", TARGETS="A B"))
+# Of a setting that was given, the file behind it is one more.
+TYPED    := $(if $(filter %.yaml %.yml,$(STRAY)),CONFIG,TARGETS)
+MEANT    := $(TYPED)="$(strip $(if $(filter $(TYPED),$(GIVEN)),$($(TYPED))) $(STRAY))"
+$(if $(STRAY),$(error $(STRAY): files stand behind CONFIG= or TARGETS=, several of them in quotes: make run $(MEANT), and make dag $(MEANT) to list the jobs))
 
 BIN       := $(VENV)/bin
 READY     := $(VENV)/.ready-$(TORCH)
@@ -143,7 +146,7 @@ report: $(READY) ## Build the report alone, with what it needs
 record: $(READY) ## Write the records of the deciding experiment into recorded/, from which `make restore` builds all
 	$(BIN)/pike record $(DECIDED) --out recorded
 
-restore: $(READY) ## Build database, tables, figures, report from recorded/: half a minute, no training
+restore: $(READY) ## Build database, tables, figures, report from recorded/: about a minute, no training
 	OMP_NUM_THREADS=1 $(BIN)/pike restore recorded --out restored
 
 dag: $(READY) ## List the jobs that `make run` would start, and why (CONFIG, PROFILE, TARGETS as there)

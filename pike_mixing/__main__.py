@@ -19,6 +19,7 @@ from pike_mixing.finders import (
     swarm_table,
 )
 from pike_mixing.mixtures import explore, export, trial
+from pike_mixing.mixtures.trainer_formats import FORMATS
 from pike_mixing.parser import Parser
 from pike_mixing.settings import setting_lines, wrap_text
 from pike_mixing.swarms import catalogue
@@ -43,6 +44,13 @@ EXAMPLES = {
     "noise": "recorded --models installed/nano/mix",
 }
 """By command: the words behind it in its help."""
+OF_PIKE = {
+    *("advise", "article", "claims", "corpus", "crate", "database", "domains", "download"),
+    *("evaluate", "fetch", "figure", "mixture", "pack", "plan", "pretrain", "probe", "query"),
+    *("record", "registered", "report", "restore", "scenarios", "table", "tables", "theory"),
+    *("tokenizer", "track", "verify", "watch", "why"),
+}
+"""Commands that `pike` has and this command line has not."""
 TABLE_FINDERS = [name for name in FINDERS if name not in ("average", "mde")]
 ABOUT_TABLE = "CSV or Parquet: a row for each run; or the name of a swarm in the package: regmix"
 
@@ -52,7 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "" not in sys.path:
         # A rule of the user's own is found where the command is given, as `pike` finds it.
         sys.path.append("")
-    parsed = _build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    if words and (problem := _misplaced_word_problem(words[0])):
+        print(f"pike-mixing: {problem}", file=sys.stderr)
+        return MISTAKE
+    parsed = _build_parser().parse_args(words)
     command: Callable[[argparse.Namespace], str | tuple[str, int]] = parsed.run
     code = 0
     try:
@@ -67,6 +79,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"pike-mixing {parsed.command}: {error}", file=sys.stderr)
         return MISTAKE
     return code
+
+
+def _misplaced_word_problem(word: str) -> str | None:
+    """What to type where a word that is no command names something else; None where it does not."""
+    if word in OF_PIKE:
+        return f"{word!r} is a command of `pike`, which `make setup` installs: type: pike {word}"
+    for names, command in ((FORMATS, "export"), (TABLE_FINDERS, "fit"), (METHODS, "methods")):
+        if word in names and word not in EXAMPLES:
+            return f"{word!r} is no command: type: pike-mixing {command} {word}"
+    return None
 
 
 def _build_parser() -> argparse.ArgumentParser:

@@ -3,8 +3,9 @@
 import argparse
 import math
 import os
+import shlex
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,7 +142,11 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
         ]
         top.exit(2, "\n".join(lines) + "\n")
     if not words[0].startswith("-") and words[0] not in known:
-        top.error(unknown_name_message(words[0], known, "COMMAND"))
+        top.error(
+            _hint_at_library(words, known) or unknown_name_message(words[0], known, "COMMAND")
+        )
+    if words[0] == "export" and (hint := _hint_at_library(words, known)):
+        known["export"].error(hint)
     values, rest = top.parse_known_args(words)
     if rest:
         own, word = known[values.command], rest[0].partition("=")[0]
@@ -151,12 +156,36 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any]:
             if word.startswith("-")
             else f"{word} is too much"
         )
+        typed = [*map(str, [vars(values).get("given"), *rest])]
+        bare = not any(" " in one or one.endswith(".duckdb") for one in typed)
+        if values.command == "query" and not word.startswith("-") and bare:
+            told = f"put the SQL in quotes: {programs.program_command('pike')} query "
+            told += shlex.quote(" ".join(typed))
         lists = [a.metavar for a in own._actions if not a.option_strings and a.nargs in ("*", "+")]
         told += "".join(f": type every {name} in one place" for name in lists)
         if "--database" in options and (named := [one for one in words if one.endswith(".duckdb")]):
             told += f": type a database as --database {named[0]}"
         own.error(told)
     return vars(values)
+
+
+def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None:
+    """What to type where the words are those of a command of `pike-mixing`; None: they are not.
+
+    Both programs have a command `export`: that of `pike-mixing` takes a trainer's name.
+    """
+    # No command that is typed right waits for it.
+    from pike_mixing import __main__ as library
+    from pike_mixing.mixtures import export
+
+    exports = any(word in (*export.FORMATS, "--mixture") for word in words[1:])
+    if words[0] not in library.EXAMPLES or (words[0] in known and not exports):
+        return None
+    command = f"{programs.program_command('pike-mixing')} {shlex.join(words)}"
+    what = "with a trainer's name or a mixture" if words[0] in known else ""
+    return " ".join(
+        filter(None, [f"{words[0]!r}", what, f"is a command of pike-mixing: {command}"])
+    )
 
 
 def warm_up(names: Iterable[str]) -> None:

@@ -103,6 +103,19 @@ def test_the_version_is_shown(capsys):
     [
         (["metods"], "pike: error: COMMAND: 'metods' is unknown: did you mean 'methods'?"),
         (["Plan"], "pike: error: COMMAND: 'Plan' is unknown: did you mean 'plan'?"),
+        *(
+            ([name, "t.csv"], f"pike: error: '{name}' is a command of pike-mixing: ")
+            for name in ("compare", "try", "fit", "noise", "bench")
+        ),
+        (["compare", "a b.csv"], "pike-mixing compare 'a b.csv'\n"),
+        (
+            ["export", "megatron-lm", "--mixture", "a=1"],
+            "pike export: error: 'export' with a trainer's name or a mixture is a command of "
+            "pike-mixing: ",
+        ),
+        (["export", "run"], "the following arguments are required: --out"),
+        (["query", "select", "seed", "from", "runs"], "pike query 'select seed from runs'\n"),
+        (["query", "from", "runs", "--format", "csv"], "query: error: put the SQL in quotes: "),
         (["pretrain", "r", "--corpora", "c", "--threads", "0"], "'0' is not a whole number from 1"),
         (["pretrain", "r", "--corpora", ""], "argument --corpora: the path is empty"),
         (["export", "r", "--out", "o", "--step", "-1"], "'-1' is not a whole number from 0"),

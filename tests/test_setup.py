@@ -241,7 +241,13 @@ def test_a_run_is_of_everything_or_of_the_files_that_are_named():
     ("words", "message"),
     [
         (["TARGET=a.md"], "TARGET: no setting of this Makefile; these are: ASKED CONFIG"),
-        (["CONFIG=own.yaml", "few.yaml"], 'few.yaml: write several files in quotes: CONFIG="A B"'),
+        (
+            ["CONFIG=own.yaml", "few.yaml"],
+            'make run CONFIG="own.yaml few.yaml", and make dag CONFIG',
+        ),
+        (["own.yaml"], "own.yaml: files stand behind CONFIG= or TARGETS=, several of them in quo"),
+        (["own.yaml"], 'make run CONFIG="own.yaml", and make dag CONFIG="own.yaml" to list the j'),
+        (["a.md", "b.md", "CONFIG=own.yaml"], 'quotes: make run TARGETS="a.md b.md", and make da'),
     ],
 )
 def test_what_would_be_passed_over_is_refused_before_everything_runs(words, message):

@@ -150,6 +150,8 @@ class _Side(NamedTuple):
 
 
 def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
+    from pike_mixing.comparison.read_sides import has_logs
+
     source, a, b, models = arguments.source, arguments.a, arguments.b, arguments.models
     if models is not None and len(models) != 2:
         raise InputError(f"--models: {', '.join(models)}: name two, first A, then B: --models A B")
@@ -158,6 +160,11 @@ def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
     if len(source) == 2 and models is None:
         a, b = ([path] for path in source)
     elif source:
+        if models is None and len(source) == 1 and has_logs(source[0]):
+            raise InputError(
+                f"{source[0]} has logs of one side, A: give the folder of B, too: "
+                f"pike-mixing compare {source[0]} FOLDER"
+            )
         if models is None:
             raise InputError(
                 "say which two of the source to compare, --models A B, or give the folders of both "

@@ -33,6 +33,8 @@ FILTER, DOCUMENT, START = b', "filter": "', b', "doc": ', b'{"doc_id": '
 BETWEEN = (b', "target": ', b', "arguments": ', b', "resps": ', b', "filtered_resps": ')
 CONTROL = bytes({*range(32)} - {*b"\n"})
 """Characters that JSON has nowhere, as where a disk or a copy lost a block."""
+IDENTITY = ("doc_id", "doc_hash", "prompt_hash")
+"""Keys of a line that say which item it is."""
 HASHES = ("doc_hash", "prompt_hash", "target_hash")
 OTHERS = {
     *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
@@ -176,7 +178,7 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
     for number, row in _numbered_rows(path, reading.cluster is not None):
         source = f"{path}: line {number}"
         try:
-            identity = row["doc_id"], row["doc_hash"], row["prompt_hash"]
+            identity = tuple(row[key] for key in IDENTITY)
             time = times[identity[0]] = times.get(identity[0], 0) + 1
             filter_ = row["filter"] if "filter" in row else about.filters[time - 1]
             values = {n: row[n] for n in row.get("metrics") or [n for n in row if n not in OTHERS]}
@@ -191,10 +193,7 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
                 "file beside it says of which filter: evaluate with 0.4.8 or newer"
             ) from None
         except (KeyError, TypeError):
-            raise InputError(
-                f"{source} has no doc_id, doc_hash, prompt_hash or metrics, as "
-                "lm-evaluation-harness writes them since 0.4.3: evaluate with it"
-            ) from None
+            raise InputError(_lacking_fields_message(source, row)) from None
         cluster = identity[1]
         if reading.cluster is not None:
             cluster = cluster_key(source, row.get("doc"), reading.cluster)
@@ -212,6 +211,22 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
         raise InputError(
             f"{path} has {len(times)} of {expected} documents: the file is cut: evaluate again"
         )
+
+
+def _lacking_fields_message(source: str, row: Any) -> str:
+    """What a line lacks, and what to do."""
+    if not isinstance(row, dict):
+        lacking = "is no JSON object"
+    else:
+        listed = row.get("metrics")
+        metrics = [n for n in listed if isinstance(n, str)] if isinstance(listed, list) else []
+        names = [name for name in (*IDENTITY, *metrics) if name not in row]
+        lacking = f"has no {', no '.join(names)}" if names else "has fields of other types"
+    return (
+        f"{source} {lacking}: it is not as lm-evaluation-harness writes it since 0.4.3: evaluate "
+        "with --log_samples and a newer version, or write a CSV with the columns model, item and "
+        "score"
+    )
 
 
 class _Metric(NamedTuple):

@@ -14,6 +14,13 @@ from pike_mixing.errors import InputError, names_text, refuse_without_package
 from pike_mixing.settings import unknown_name_message
 
 TABLES = (".csv", ".gz", ".parquet", ".jsonl")
+HARNESSES = (harness, lighteval, opencompass, inspect_logs)
+
+
+def has_logs(path: Path) -> bool:
+    """Whether a path is a harness's log, or a folder of such: of one side, not of both."""
+    is_ours = find_own_records(path) is not None or (path / "experiment.json").is_file()
+    return path.exists() and not is_ours and any(kind.find_logs(path) for kind in HARNESSES)
 
 
 def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores) -> None:
@@ -38,7 +45,7 @@ def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores)
             f"{path} is a results folder of this project without its pike.duckdb: `make run` makes "
             "that when all runs are trained"
         )
-    for kind in (harness, lighteval, opencompass, inspect_logs):
+    for kind in HARNESSES:
         logs = kind.find_logs(path)
         if logs and model is not None:
             raise InputError(

@@ -4,7 +4,7 @@ import argparse
 import contextlib
 import dataclasses
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -20,22 +20,41 @@ SIZES = ("parameters", "tokens")
 """What a run's size is told by."""
 
 
-def parse_pairs(texts: Sequence[str], option: str, default: float | None = None) -> dict[str, Any]:
-    """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text."""
+def _named_pair(text: str) -> str:
+    return f"{text}=VALUE"
+
+
+def parse_pairs(
+    texts: Sequence[str],
+    option: str,
+    default: float | None = None,
+    example: Callable[[str], str] = _named_pair,
+) -> dict[str, Any]:
+    """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
+
+    The example is what to type in place of a text without `=`.
+    """
     alone = [text for text in texts if "=" not in text and default is not None]
-    pairs = parse_text_pairs([f"{text}=" if text in alone else text for text in texts], option)
+    given = [f"{text}=" if text in alone else text for text in texts]
+    pairs = parse_text_pairs(given, option, example)
     return {name: default if name in alone else _parse_value(text) for name, text in pairs.items()}
 
 
-def parse_text_pairs(texts: Sequence[str], option: str) -> dict[str, str]:
-    """Parses NAME=VALUE texts; values stay texts."""
+def parse_text_pairs(
+    texts: Sequence[str], option: str, example: Callable[[str], str] = _named_pair
+) -> dict[str, str]:
+    """Parses NAME=VALUE texts; values stay texts. The example is as of `parse_pairs`."""
     result: dict[str, str] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if name.startswith(","):
             raise InputError(f"{option}: {text!r}: separate by spaces, without commas")
-        if not equals or not name:
-            raise InputError(f"{option}: {text!r} is not NAME=VALUE")
+        if not name:
+            raise InputError(f"{option}: {text!r} has no name before the =: type it there")
+        if not equals:
+            raise InputError(
+                f"{option}: {text!r} is not NAME=VALUE: type, for example, {example(text)}"
+            )
         if name in result:
             raise InputError(f"{option}: {name!r} is given twice")
         result[name] = value
@@ -60,7 +79,7 @@ def parse_numbers(
     at_least: float = -math.inf,
 ) -> dict[str, float]:
     """Parses finite numbers by name, of the known names where these are given."""
-    values = parse_pairs(texts, option, default)
+    values = parse_pairs(texts, option, default, lambda text: f"{text}=1")
     problems = [
         unknown_name_message(n, names, option)
         for n in values

@@ -20,8 +20,9 @@ import numpy as np
 
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pike_mixing.finders import commands, options, saved_predictors
+from pike_mixing.mixtures.first_records import text_field_problem
 from pike_mixing.mixtures.trainer_formats import (
     FORMATS,
     TEXT_FILE,
@@ -35,8 +36,8 @@ from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse_settings, unknown_name_message
 
-OF_DATASETS = ("huggingface", "hf", "transformers", "trl")
-"""Names that people look for, whose trainers take what `interleave-datasets` makes."""
+OF_DATASETS = {"hf", "hugging", "huggingface", "trainer", "transformers", "trl"}
+"""Words of names that people look for, whose trainers take what `interleave-datasets` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
 MOST = 1e15
@@ -107,6 +108,8 @@ def add_command(subparsers: Any) -> None:
     command.add_argument("--epochs", type=float, help=about)
     about = "folder for the files (default: they are printed)"
     command.add_argument("--out", type=Path, help=about)
+    about = "replace files in the folder that differ from those of this mixture"
+    command.add_argument("--force", action="store_true", help=about)
 
 
 def export_from_options(arguments: argparse.Namespace) -> str:
@@ -123,9 +126,7 @@ def export_from_options(arguments: argparse.Namespace) -> str:
             f"{name:<20}  {one.trainer}: a share of {one.counts}" for name, one in FORMATS.items()
         )
     if arguments.trainer not in FORMATS:
-        if arguments.trainer in OF_DATASETS:
-            raise InputError(f"{arguments.trainer} trains on data sets: export interleave-datasets")
-        raise InputError(unknown_name_message(arguments.trainer, FORMATS, "trainer"))
+        raise InputError(_unknown_trainer_message(arguments.trainer))
     if arguments.mixture is None and arguments.file is None:
         raise InputError("--mixture: give shares (web=0.7 code=0.3), or a file by --from FILE")
     if arguments.mixture is not None:
@@ -133,27 +134,41 @@ def export_from_options(arguments: argparse.Namespace) -> str:
     else:
         plan = plan_of_file(arguments.file, arguments.steps, arguments.tokens)
     form = FORMATS[arguments.trainer]
-    paths = _expand_star(arguments.path, "--path", plan.domains)
+    paths = _expand_star(arguments.path, "--path", plan)
+    fields = _expand_star(arguments.field, "--field", plan)
     files, remarks = export(
         arguments.trainer,
         plan,
         paths,
-        fields=_expand_star(arguments.field, "--field", plan.domains),
+        fields=fields,
         steps=arguments.steps,
         rows=arguments.rows,
         epochs=arguments.epochs,
     )
-    absent = _absent_path_remarks({name: paths[name] for name in plan.read_domains})
+    used = {name: paths[name] for name in plan.read_domains}
+    if form.has_fields:
+        refuse(_field_problems(used, fields))
+        remarks += _repetition_remarks(plan, used)
+    absent = _absent_path_remarks(used)
     remarks = [f"{arguments.trainer}: shares are of: {form.counts}", *absent, *remarks]
     if form.next_step is not None:
         remarks.append(f"next: {form.next_step}")
     sys.stderr.write("\n  ".join(remarks) + "\n")
     if arguments.out is not None:
-        _write_files(files, arguments.out)
+        _write_files(files, arguments.out, replace=arguments.force)
         return "\n".join(str(arguments.out / name) for name in files)
     if len(files) == 1:
         return next(iter(files.values())).rstrip("\n")
     return "\n".join(f"==> {name} <==\n{text}" for name, text in files.items()).rstrip("\n")
+
+
+def _unknown_trainer_message(name: str) -> str:
+    if OF_DATASETS & {*re.split(r"[-_ ]", name.lower())}:
+        return (
+            f"trainer: {name!r} is unknown: for Hugging Face's Trainer (transformers, TRL) type: "
+            "pike-mixing export interleave-datasets"
+        )
+    return unknown_name_message(name, FORMATS, "trainer")
 
 
 def _missing_trainer_problem(arguments: argparse.Namespace) -> str | None:
@@ -188,6 +203,41 @@ def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
     if not absent:
         return []
     return [f"not on this machine (fine if your trainer's machine has it): {', '.join(absent)}"]
+
+
+def _local_files(path: str) -> list[Path]:
+    """The files on this machine that a path or pattern names, by name."""
+    # Path.glob takes no pattern of a whole path.
+    found = map(Path, sorted(glob.iglob(path, recursive=True)))  # noqa: PTH207
+    return [one for one in found if one.is_file()]
+
+
+def _field_problems(paths: Mapping[str, str], fields: Mapping[str, str]) -> list[str]:
+    """Fields that the first records of a domain's first file do not have, or without a text."""
+    found = (
+        text_field_problem(file, fields.get(domain), domain)
+        for domain, path in paths.items()
+        for file in _local_files(path)[:1]
+    )
+    return [problem for problem in found if problem is not None]
+
+
+def _repetition_remarks(plan: Plan, paths: Mapping[str, str]) -> list[str]:
+    """How often domains are read until the largest ends: a line for each that is read twice.
+
+    Nothing where the files of a domain are not here, and of a schedule.
+    """
+    size_of = {d: sum(f.stat().st_size for f in _local_files(path)) for d, path in paths.items()}
+    if len(plan.starts) > 1 or not all(size_of.values()):
+        return []
+    share_of = dict(zip(plan.domains, plan.shares[0], strict=True))
+    longest = max(size_of[domain] / share_of[domain] for domain in paths)
+    times_of = {domain: longest * share_of[domain] / size_of[domain] for domain in paths}
+    return [
+        f"{domain}: read about {times:,.0f} times until the largest domain ends, by bytes of files"
+        for domain, times in times_of.items()
+        if times >= 2
+    ]
 
 
 class Export(NamedTuple):
@@ -495,11 +545,16 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
     return plan_of_shares(values.get("mixture", values), place)
 
 
-def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) -> dict[str, str]:
+def _expand_star(texts: Sequence[str], option: str, plan: Plan) -> dict[str, str]:
     """Paths or fields by domain; that of `*` is all others', its own * stands for their names."""
-    values = {k: str(v) for k, v in options.parse_text_pairs(texts, option).items()}
+    domains = plan.domains
+    values = options.parse_text_pairs(texts, option, lambda text: f"{domains[0]}={text}")
     pattern = values.pop("*", None)
-    refuse([unknown_name_message(name, domains, option) for name in values if name not in domains])
+    if strangers := [name for name in values if name not in domains]:
+        raise InputError(
+            f"{option} names {names_text(strangers)}, but the mixture has {names_text(domains)}: "
+            f"write the same names in the mixture and in {option}"
+        )
     for name, value in values.items():
         if joined := [other for other in domains if f",{other}=" in value]:
             words = value.replace(f",{joined[0]}=", f" {joined[0]}=")
@@ -509,10 +564,18 @@ def _expand_star(texts: Sequence[str], option: str, domains: tuple[str, ...]) ->
     return {name: pattern.replace("*", name) for name in domains} | values
 
 
-def _write_files(files: Mapping[str, str], folder: Path) -> None:
+def _write_files(files: Mapping[str, str], folder: Path, *, replace: bool) -> None:
+    """Writes all files, or none where one is there that differs: somebody may have edited it."""
+    content_of = {folder / name: text.encode() for name, text in files.items()}
     try:
-        for name, text in files.items():
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / name).write_text(text, encoding="utf-8")
+        for path, content in content_of.items():
+            if not replace and path.exists() and path.read_bytes() != content:
+                raise InputError(
+                    f"--out: {path} is there and differs from what would be written: you may have "
+                    "edited it: rename it, name another folder, or add --force to replace it"
+                )
+        for path, content in content_of.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from pike_mixing.arrays import Ints
 from pike_mixing.errors import InputError
 from pipeline import errors
 from pipeline.runtime import atomic_files, checksums, manifests
@@ -343,6 +344,18 @@ class Corpus:
             end = min(stop, self._starts[shard + 1])
             yield shard, start - self._starts[shard], end - self._starts[shard]
             start, shard = end, shard + 1
+
+    def spread_rows(self, length: int, at_most: int) -> Ints:
+        """Numbers of at most so many rows of `length` tokens, spread evenly over the split."""
+        total = self.row_count(length)
+        if total < 1:
+            raise InputError(
+                f"{self.folder} has {self.tokens:,} {self.split} tokens, fewer than one row of "
+                f"{length} tokens and a target: give the source more text, or that split a larger "
+                "share"
+            )
+        count = min(total, at_most)
+        return np.arange(count) * total // count
 
     def document_records(self) -> npt.NDArray[Any]:
         """The split's documents in stream order, structured as `DOCUMENT`, memory-mapped."""

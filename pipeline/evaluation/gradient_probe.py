@@ -24,7 +24,6 @@ from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
 from pipeline.data.shards import Corpus
-from pipeline.evaluation import perplexity
 from pipeline.model import checkpoint
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
@@ -122,7 +121,7 @@ def _read_rows_and_vocabulary(
     for domain in work.domains:
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
-        row_R = perplexity.spread_rows(corpus, length, probe.rows)
+        row_R = corpus.spread_rows(length, probe.rows)
         result.append(torch.from_numpy(corpus.read_rows(row_R, length)))
     return result, pieces
 

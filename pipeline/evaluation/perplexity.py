@@ -15,7 +15,6 @@ import torch
 
 from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.comparison.multiple_choice import clustered_mean
-from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
 from pipeline.model.transformer import Transformer, token_losses
 from pipeline.runtime import devices, xla_chips
@@ -58,25 +57,13 @@ class Perplexity:
     """Nats of each scored token."""
 
 
-def spread_rows(corpus: Corpus, length: int, at_most: int) -> Ints:
-    """Numbers of at most so many rows of `length` tokens, spread evenly over the split."""
-    total = corpus.row_count(length)
-    if total < 1:
-        raise InputError(
-            f"{corpus.folder} has {corpus.tokens:,} {corpus.split} tokens, fewer than one row of "
-            f"{length} tokens and a target: give the source more text, or that split a larger share"
-        )
-    count = min(total, at_most)
-    return np.arange(count) * total // count
-
-
 def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     """Chooses at most `at_most` windows of `length` tokens, spread evenly over the split.
 
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
     """
-    row_R = spread_rows(corpus, length, at_most)
+    row_R = corpus.spread_rows(length, at_most)
     target_N = (row_R[:, None] * length + 1 + np.arange(length)).ravel()
     documents = corpus.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)

@@ -33,7 +33,8 @@ def cost_report(
     Of several configurations a later one's values replace an earlier one's; what ends in another
     suffix, behind the first, is a target. These and what they need are counted; without one, all of
     the experiment. A device with `:8` is eight that train each run together. With `format` json
-    hours are those of devices, times seconds, sizes bytes.
+    hours are those of devices, times seconds, sizes bytes; `seconds_here` are those of
+    trainings, evaluations and probes on the cores of this machine, for the device cpu.
     """
     behind = [path for path in configurations[1:] if path.suffix not in planner.CONFIG_SUFFIXES]
     targets = [*targets, *map(str, behind)]
@@ -97,22 +98,44 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
     by_rule: dict[str, list[JobEstimate]] = defaultdict(list)
     for job in work.counted_jobs():
         by_rule[job.rule].append(work.estimate(*job))
+    rules = [
+        {
+            "rule": rule,
+            "jobs": len(some),
+            "hours": _device_hours(some),
+            "longest_seconds": max(job.seconds for job in some),
+            "memory_bytes": max(job.host_bytes for job in some),
+            "disk_bytes": sum(job.disk_bytes for job in some),
+        }
+        for rule, some in by_rule.items()
+    ]
     return {
         "device": work.device.name,
         "processes": work.processes,
-        "rules": [
-            {
-                "rule": rule,
-                "jobs": len(some),
-                "hours": _device_hours(some),
-                "longest_seconds": max(job.seconds for job in some),
-                "memory_bytes": max(job.host_bytes for job in some),
-                "disk_bytes": sum(job.disk_bytes for job in some),
-            }
-            for rule, some in by_rule.items()
-        ],
+        "rules": rules,
+        "seconds_here": _seconds_here(rules) if work.device.hours_of == "core" else None,
         "refused": {run: why for run in work.trained_runs() if (why := work.explain_refusal(run))},
     }
+
+
+def _seconds_here(rules: Sequence[dict[str, Any]]) -> float:
+    """How long trainings, evaluations and probes take on all cores of this machine.
+
+    At least as long as the longest job of each of these rules, one behind the other. The times of
+    other jobs are bounds, far above what most take.
+    """
+    counted = [one for one in rules if one["hours"]]
+    work = sum(one["hours"] for one in counted) * 3600 / environment.available_cpus()
+    return float(max(work, sum(one["longest_seconds"] for one in counted)))
+
+
+def _time_here_text(bill: dict[str, Any]) -> str:
+    """The same in words; nothing for another kind of device, or where there are no such jobs."""
+    if not bill["seconds_here"]:
+        return ""
+    cores = output_formats.count_of(environment.available_cpus(), "core")
+    seconds = _duration_text(bill["seconds_here"])
+    return f": about {seconds} on this machine's {cores}, and the other jobs at most as above"
 
 
 def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
@@ -162,7 +185,8 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         _aligned_table(titles, rows),
         "",
         *([_longest_runs_table(work), ""] if work.trained_runs() else []),
-        f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours",
+        f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours"
+        + _time_here_text(bill),
         *_hours_by_seed_lines(work),
         f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
     ]

@@ -14,7 +14,7 @@ from typing import Any
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.planning import planner, rule_inputs, run_estimates
+from pipeline.planning import output_root, planner, rule_inputs, run_estimates
 from pipeline.planning.plan import Plan, WorkName
 from pipeline.planning.run_estimates import JobEstimate
 from pipeline.planning.workflow_profile import TRAINS
@@ -43,6 +43,25 @@ SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size, and has no files here."""
 COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
+
+
+def _config_of_results(file: Path, other_than: str) -> str | None:
+    """The configuration in whose results folder a file lies; None where there is no such folder.
+
+    It is one of those that are shipped, or what that folder was begun with.
+    """
+    shipped = {}
+    for path in sorted(planner.SHIPPED_CONFIGS.glob("*.yaml")):
+        results = planner.read_config_file(path).get("results", "results")
+        shipped[Path(os.path.normpath(results))] = str(path)
+    for folder in file.parents:
+        if folder == Path(os.path.normpath(other_than)):
+            return None
+        if folder in shipped:
+            return shipped[folder]
+        if root := output_root.read_root(folder):
+            return " ".join(map(str, root.files))
+    return None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -146,6 +165,8 @@ class JobEstimates:
         near = [str(file) for file in own if plan.find_maker(file)]
         near += [file for file in files if Path(file).stem == at.stem]
         where = f"target of {plan.origin}"
+        if config := _config_of_results(at, plan.results):
+            raise InputError(f"{where}: {str(at)!r} is of {config}: type --config {config}")
         if near:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
         raise InputError(unknown_name_message(str(at), files, where))

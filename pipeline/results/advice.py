@@ -8,7 +8,8 @@ baseline) stay. They stay, too, where what is shown is little.
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from pipeline.results.database_reader import (
 from pipeline.results.loss_tests import asked_methods
 from pipeline.runtime import output_formats
 from pipeline.runtime.output_formats import count_of
+from pipeline.runtime.programs import program_command
 
 MOST_LINES = 10
 """Lines of a block; the others fold."""
@@ -155,7 +157,30 @@ DIFFERENCES = """
 PARTS = 10_000
 """Shares are told in ten-thousandths, which sum to 1."""
 MOST_NAMED = 4
-"""More domains of little text than this are counted, not named."""
+"""More domains of little text, or methods and domains of an alarm, are counted, not named."""
+NEVER_MOVED = "never-moved"
+ALARMS = {
+    NEVER_MOVED: "the method never moved a row, so its runs trained with its initial weights",
+    "effective-domains": "the sampling weights collapsed onto few domains",
+    "no-rows": "a domain had no row for many steps",
+    "epochs": "a domain's text was read more often than the limit (4 times by default)",
+    "nan-signal": "a gradient statistic was not finite, so the method left a weight as it was",
+    "worse": "a domain's held-out loss rose above its lowest",
+}
+"""What each kind of alarm means, the kinds in the order in which they are printed."""
+RAISED = """
+    select a.kind, r.method, count(distinct a.run) as runs, any_value(t.of_runs) as of_runs,
+        list(distinct a.domain) filter (where a.domain is not null) as domains
+    from alarms as a
+    join runs as r using (run)
+    join methods as m on r.method = m.method
+    join (select scenario, model, method, count(*) as of_runs from runs group by all) as t
+        on r.scenario = t.scenario and r.model = t.model and r.method = t.method
+    where r.scenario = ? and r.model = ? and (a.kind <> ? or a.step + 1 = r.steps)
+    group by a.kind, r.method, m.position
+    order by m.position, r.method
+"""
+"""Alarms of a scenario and model; `never-moved` only of whole runs, not on the way."""
 
 
 def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -190,7 +215,14 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         decided = bool(better) and -better[0]["nll_difference"] >= LITTLE
         chosen = better[0]["method"] if decided else baseline
         facts = _settings_of_method(connection, scenario, model, chosen)
+        marks = {
+            mark: count
+            for mark, count in doubts.get((scenario, model, chosen), {}).items()
+            if mark != "unmoved"  # The alarm says it of each method.
+        }
         values = about.get(scenario, {})
+        compared = [row["method"] for row in rows]
+        alarms = _read_alarms(connection, (scenario, model), {*(asked or named), baseline}, named)
         place = {
             "scenario": scenario,
             "model": model,
@@ -211,10 +243,11 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
-                *number_marks.mark_explanations(
-                    named[chosen], doubts.get((scenario, model, chosen), {})
-                ),
+                *number_marks.mark_explanations(named[chosen], marks),
+                *(_alarm_text(alarm, compared, named[baseline]) for alarm in alarms),
             ],
+            "alarms": alarms,
+            "fewest": _domain_with_fewest_documents(connection, (scenario, model), baseline),
         } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
     return result
@@ -319,6 +352,80 @@ def _share_facts(
     return result | {"shares": shares}
 
 
+def _domain_with_fewest_documents(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, str], baseline: str
+) -> Row:
+    """The domain whose validation text is worth the fewest documents of equal size."""
+    return query_rows(
+        connection,
+        "select t.domain, min(t.effective) as effective from loss_tests as t "
+        "join domains as d using (scenario, domain) "
+        "where t.scenario = ? and t.model = ? and t.against = ? and d.target > 0 "
+        "group by t.domain order by effective, t.domain limit 1",
+        *(*place, baseline),
+    )[0]
+
+
+def _read_alarms(
+    connection: duckdb.DuckDBPyConnection,
+    place: tuple[str, str],
+    methods: Collection[str],
+    named: Mapping[str, str],
+) -> list[Row]:
+    """Each kind of alarm that runs of these methods raised, with the methods and the domains."""
+    found = [
+        row
+        for row in query_rows(connection, RAISED, *place, NEVER_MOVED)
+        if row["method"] in methods
+    ]
+    result = []
+    for kind in ALARMS:
+        rows = [row for row in found if row["kind"] == kind]
+        if rows:
+            methods_of_kind = [
+                {
+                    "method": row["method"],
+                    "label": named[row["method"]],
+                    "runs": row["runs"],
+                    "of_runs": row["of_runs"],
+                }
+                for row in rows
+            ]
+            domains = sorted({domain for row in rows for domain in row["domains"] or ()})
+            result.append({"kind": kind, "methods": methods_of_kind, "domains": domains})
+    return result
+
+
+def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
+    """A kind of alarm in a sentence; `compared` are the methods compared with `against`."""
+    runs = [f"{m['label']} ({m['runs']} of {m['of_runs']} runs)" for m in alarm["methods"]]
+    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {_first_names(runs)}"
+    if alarm["domains"]:
+        text += f"; domains: {_first_names(alarm['domains'])}"
+    still = {m["method"] for m in alarm["methods"] if m["runs"] == m["of_runs"]}
+    if alarm["kind"] == NEVER_MOVED and still.issuperset(compared):
+        text += f". No method moved a row: initial weights were compared with {against}"
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def _first_names(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _alarm_count_lines(decisions: Sequence[Row], database: Path) -> list[str]:
+    """In one line how many runs raised each kind of alarm, and the command that names them."""
+    runs = Counter[str]()
+    for alarm in (alarm for decision in decisions for alarm in decision["alarms"]):
+        runs[alarm["kind"]] += sum(method["runs"] for method in alarm["methods"])
+    if not runs:
+        return []
+    counts = ", ".join(f"{kind} in {count_of(runs[kind], 'run')}" for kind in ALARMS if runs[kind])
+    command = f"{program_command('pike')} advise {database}"
+    return [f"Alarms: {counts}: `{command}` names the methods and domains"]
+
+
 def _small_validation_warnings(
     connection: duckdb.DuckDBPyConnection, tokenizer: str, scenario: str
 ) -> list[str]:
@@ -336,13 +443,13 @@ def _small_validation_warnings(
     )
     if not small:
         return []
-    named = ", ".join(
-        f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
-        f"{row['largest']:.0%} of its tokens)"
-        for row in small[:MOST_NAMED]
+    named = _first_names(
+        [
+            f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
+            f"{row['largest']:.0%} of its tokens)"
+            for row in small
+        ]
     )
-    if more := small[MOST_NAMED:]:
-        named += f" and {len(more)} more"
     return [
         f"The validation text of {named} is little or uneven, so that the interval may be too "
         "narrow: another text may decide otherwise. Cut long documents, add text, or raise "
@@ -383,8 +490,9 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if decision["tested"]
-            else f"A domain's validation text is worth fewer than {LEAST_DOCUMENTS} documents of "
-            "equal size: these runs cannot say which method is better."
+            else f"The validation text of {decision['fewest']['domain']} is worth "
+            f"{decision['fewest']['effective']:.1f} documents of equal size, and a verdict needs "
+            f"{LEAST_DOCUMENTS}: these runs cannot say which method is better."
             if any(row["effective"] < LEAST_DOCUMENTS for row in decision["rows"])
             else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for a verdict."
         )
@@ -434,6 +542,7 @@ def advise(
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
         parts = [*map(decision_line if format == "summary" else decision_text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
+        parts += _alarm_count_lines(shown, database) if format == "summary" else []
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.render(format, every, lambda: gap.join(parts))
     if len(every) > 1:

@@ -14,6 +14,7 @@ checkpoints are left out: the database's lineage has their SHA-256.
 import concurrent.futures
 import contextlib
 import datetime
+import difflib
 import functools
 import glob
 import importlib
@@ -124,13 +125,10 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     Returns:
         Where the results are, and what to ask next.
     """
-    inner = archive / "recorded"
-    if os.path.lexists(inner):
-        manifests.refuse_link(inner, archive)
-        archive = inner
+    archive = _find_archive(archive)
     made = _verify_archive_and_read_manifest(archive)
     wanted = set(only)
-    known = [name for read in made["reads"].values() for name in read]
+    known = {name for read in made["reads"].values() for name in read}
     refuse(
         [unknown_name_message(name, known, "--only") for name in sorted(wanted.difference(known))]
     )
@@ -171,6 +169,22 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     lines.append(f"What each table and figure shows: {pike} tables {shlex.quote(str(out))}")
     lines.append(f"The paper's claims: {pike} claims {whole}")
     return "\n".join(lines)
+
+
+def _find_archive(given: Path) -> Path:
+    """The archive that a folder is, or has in it as a crate does."""
+    if not os.path.lexists(given):
+        beside = [one.parent.name for one in given.parent.glob(f"*/{atomic_files.MANIFEST}")]
+        near = difflib.get_close_matches(given.name, beside, n=1)
+        hint = "give what `pike record` or `pike crate` wrote"
+        if near:
+            hint = f"did you mean {given.with_name(near[0])}?"
+        raise InputError(f"{given} does not exist: {hint}")
+    inner = given / "recorded"
+    if not os.path.lexists(inner):
+        return given
+    manifests.refuse_link(inner, given)
+    return inner
 
 
 def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:

@@ -621,7 +621,7 @@ DAMAGED = {
     "nothing": (lambda _: [], "is empty"),
     "no JSON": (lambda ls: ["{'doc_id': 1}\n", *ls[1:]], "line 1 is cut or damaged"),
     "brackets": (lambda ls: ["[" * 200_000, *ls[1:]], "line 1 is cut or damaged"),
-    "a list": (lambda ls: ["[1]\n", *ls[1:]], "line 1 has no doc_id"),
+    "a list": (lambda ls: ["[1]\n", *ls[1:]], "line 1 is no JSON object"),
     "another text": (
         lambda ls: [*ls[:-1], line(39, {"acc": 1.0}, document=77)],
         "1 are only on side A",
@@ -723,6 +723,18 @@ MISTAKES = [
     (("t.csv", "--models", "x", "y", "--higher", "--lower"), "--higher and --lower are said of it"),
     (("t.csv", "--models", "x", "y", "--higher", "--margin", "5"), "of five points give 0.05"),
     (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
+    (
+        ("run",),
+        "run has logs of one side, A: give the folder of B, too: pike-mixing compare run FO",
+    ),
+    (("log.json",), "log.json has logs of one side, A: give the folder of B, too"),
+    (("begun",), "say which two of the source to compare"),
+    (("run", "poor/samples_sums.jsonl"), "line 1 has no doc_hash, no prompt_hash: it is not as lm"),
+    (
+        ("run", "samples_sums.jsonl"),
+        "line 1 has no prompt_hash, no acc: it is not as lm-evaluation",
+    ),
+    (("run", "samples_sums.jsonl"), "or write a CSV with the columns model, item and score"),
     (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
     (("log.json", "--models", "x", "y"), "of logs give the folders of both sides"),
     (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
@@ -751,6 +763,10 @@ def test_mistakes_have_one_sentence(tmp_path, monkeypatch, words, expected, refu
     table(tmp_path / "tokens.csv", [("x", 0, 1, 4), ("y", 0, 1, 5)], "model,item,score,weight")
     table(tmp_path / "huge.csv", [("x", 0, 1e300), ("y", 0, 1)])
     (tmp_path / "readme.txt").write_text("hello")
+    (tmp_path / "poor").mkdir()
+    (tmp_path / "poor/samples_sums.jsonl").write_text('{"doc_id": 0, "acc": 1.0}\n')
+    lacking = {"doc_id": 0, "doc_hash": "a", "metrics": ["acc"]}
+    (tmp_path / "samples_sums.jsonl").write_text(json.dumps(lacking) + "\n")
     (tmp_path / "own").mkdir()
     (tmp_path / "begun").mkdir()
     for folder in ("begun", "own"):

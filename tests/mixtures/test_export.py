@@ -22,10 +22,11 @@ import yaml
 from repository import ROOT
 
 from pike_mixing import Delivered, method_registry
-from pike_mixing.__main__ import main
+from pike_mixing.__main__ import EXAMPLES, OF_PIKE, main
 from pike_mixing.errors import InputError
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.trainer_formats import FORMATS
+from pipeline import cli
 from pipeline.data.local_files import LocalSource
 
 SHARES = {"web": 1 / 3, "tiny": 1.25e-7, "código": 2 / 3 - 1.25e-7, "none": 0.0}
@@ -375,8 +376,9 @@ def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, sa
         stored.add_rows(names, [n or 400 for n in lengths])
     assert [found.kind for found in stored.report().findings] == ["documents-not-tokens"]
     # A wrong field, too little text and a tokenizer without an end are said.
+    module = said("export", *words, "--field", "code=content")
     for field in ("text", "stars"):
-        wrong = defined(said("export", *words, "--field", f"code={field}"))["mixture"]
+        wrong = defined(module.replace('"content"', f'"{field}"'))["mixture"]
         with pytest.raises(
             ValueError, match=r"code: (no field 'text' but content|'stars' is no text)"
         ):
@@ -440,8 +442,10 @@ def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp
     pytest.importorskip("datasets")
     pa = pytest.importorskip("pyarrow")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    # Shuffled streams of Parquet end with a wait of 5 s.
-    monkeypatch.setattr("datasets.config.SLEEP_TIME_ON_THREADS_SHUTDOWN", 0)
+    # Rows must not wait where a domain ends, begins again or is left half read.
+    pauses = []
+    clock = types.SimpleNamespace(sleep=pauses.append)
+    monkeypatch.setattr("datasets.iterable_dataset.time", clock)
     text, here = "words of a document " * 5000, tmp_path / "training"
     for folder in (here, tmp_path / "data/code", tmp_path / "data/web"):
         folder.mkdir(parents=True)
@@ -462,6 +466,7 @@ def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp
     monkeypatch.delitem(sys.modules, "mixture", raising=False)
     came = runpy.run_path(str(train))["trainer"]
     assert sorted(came) == sorted(re.findall(r"(\w+)=\S*/data/", " ".join(words)))
+    assert pauses == []
 
 
 NESTED = [
@@ -699,12 +704,33 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         (["megatron-lm", *MIXTURE, "--path", "*=/my data/*"], "takes ' ' in a path or name"),
         (["ms-swift", *MIXTURE, "--path", "*=/d#1"], "takes '#' in a path or name"),
         (["llamafactory", "--mixture", "a,b=1", "--path", "*=/d"], "takes ',' in a path or name"),
-        (["nemo", *MIXTURE, "--path", "wb=/d"], "--path: 'wb' is unknown: did you mean 'web'?"),
+        (
+            ["nemo", *MIXTURE, "--path", "wb=/d", "code=/e"],
+            "--path names wb, but the mixture has web, code: write the same names in the mixture a",
+        ),
+        (
+            ["nemo", *MIXTURE, "--path", "/d"],
+            "--path: '/d' is not NAME=VALUE: type, for example, w",
+        ),
+        (
+            ["nemo", "--mixture", "code", "web"],
+            "'code' is not NAME=VALUE: type, for example, code=1",
+        ),
+        (["nemo", "--mixture", "=1"], "--mixture: '=1' has no name before the ="),
+        (
+            ["interleave-datasets", *MIXTURE, "--path", "*=/d", "--field", "body"],
+            "--field: 'body' is not NAME=VALUE: type, for example, web=body",
+        ),
+        (
+            ["hf-trainer", *MIXTURE],
+            "Trainer (transformers, TRL) type: pike-mixing export interleav",
+        ),
+        (["HuggingFace", *MIXTURE], "type: pike-mixing export interleave-datasets"),
         (["nemo", *MIXTURE, "--path", "*=/d", "--epochs", "0.5"], "--epochs: 0.5 must be at least"),
         (["nemo", *MIXTURE, "--path", "*=/d", "--field", "web=body"], "--field: NeMo"),
         (
             ["interleave-datasets", *MIXTURE, "--path", "*=/d", "--field", "wb=x"],
-            "--field: 'wb' is",
+            "--field names wb, but the mixture has web, code",
         ),
         (["nemo", "--from", "none.json"], "--from: none.json cannot be read"),
         (["olmo-core", *MIXTURE, "--path", "*=/d", "--epochs", "inf"], "--epochs: inf must be"),
@@ -714,6 +740,128 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
 )
 def test_what_cannot_be_told_is_refused(said, words, message):
     assert message in said("export", *words, code=2)
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("interleave-datasets", "type: pike-mixing export interleave-datasets"),
+        ("mixing-law", "type: pike-mixing fit mixing-law"),
+        ("famo", "type: pike-mixing methods famo"),
+        (
+            "claims",
+            "'claims' is a command of `pike`, which `make setup` installs: type: pike claims",
+        ),
+    ],
+)
+def test_a_word_that_is_no_command_says_where_it_belongs(said, word, message):
+    assert message in said(word, "--mixture", "web=1", code=2)
+
+
+def test_commands_of_pike_alone_are_known():
+    ours = EXAMPLES.keys()
+    assert {c.name for c in cli.commands()} - ours == OF_PIKE
+
+
+def write_records(path, records):
+    """A file of records, in the format of its name."""
+    kind, *packed = path.suffixes
+    if kind == ".csv":
+        text = "\n".join([",".join(records[0]), *(",".join(map(str, r.values())) for r in records)])
+    else:
+        text = "".join(json.dumps(record) + "\n" for record in records)
+    if kind in (".parquet", ".arrow"):
+        pa = pytest.importorskip("pyarrow")
+        table = pa.Table.from_pylist(records)
+        if kind == ".parquet":
+            pa.parquet.write_table(table, path)
+        else:
+            with pa.ipc.new_file(path, table.schema) as file:
+                file.write_table(table)
+    elif packed == [".zst"]:
+        path.write_bytes(pytest.importorskip("zstandard").compress(text.encode()))
+    else:
+        path.write_bytes(gzip.compress(text.encode()) if packed else text.encode())
+
+
+@pytest.mark.parametrize(
+    "name", ["a.jsonl", "a.json", "a.jsonl.gz", "a.jsonl.zst", "a.csv", "a.parquet", "a.arrow"]
+)
+def test_a_field_that_the_first_records_lack_is_refused(said, tmp_path, name):
+    nested = [{"meta": None}, {"meta": {"text": "a"}}, {"meta": {"text": None, "n": 2}}]
+    records = [{"content": "a", "stars": 1, **({} if ".csv" in name else one)} for one in nested]
+    write_records(tmp_path / name, records)
+    options = ["--mixture", "web=1", "--path", f"web={tmp_path}/*{name[1:]}"]
+    words = ["export", "interleave-datasets", *options]
+    start = f"--field: domain 'web': {tmp_path / name} has no "
+    told = said(*words, code=2)
+    assert f"{start}field 'text', but content, stars" in told
+    assert told.endswith(": type, for example, web=content\n")
+    said(*words, "--field", "web=content")
+    if ".csv" not in name:
+        said(*words, "--field", "web=meta.text")
+        assert f"{start}field 'meta.body', but" in said(*words, "--field", "web=meta.body", code=2)
+        for field in ("stars", "meta", "meta.n"):
+            told = said(*words, "--field", f"web={field}", code=2)
+            assert f"{start}text in the field '{field}': type, for" in told
+    # What cannot be opened here is the trainer's affair.
+    (tmp_path / name).write_bytes(b"\x1f\x8b\xff")
+    said(*words)
+
+
+def test_a_field_of_few_records_is_found_and_text_files_have_one(said, tmp_path):
+    records = [{"id": n, **({"body": "x"} if n == 999 else {})} for n in range(1000)]
+    write_records(tmp_path / "a.jsonl", [*records, {"late": "x"}])
+    (tmp_path / "list.json").write_text('[{"id": 1}]')
+    (tmp_path / "b.txt").write_text("words")
+    words = ["export", "interleave-datasets", "--mixture", "web=1"]
+    said(*words, "--path", f"web={tmp_path}/a.jsonl", "--field", "web=body")
+    path = ["--path", f"web={tmp_path}/a.jsonl", "--field", "web=late"]
+    assert "no field 'late', but id, body: type" in said(*words, *path, code=2)
+    said(*words, "--path", f"web={tmp_path}/list.json")
+    # Rows that are packed already have no text.
+    write_records(tmp_path / "packed.jsonl", [{"input_ids": [1, 2], "source": "a"}])
+    path = ["--path", f"web={tmp_path}/packed.jsonl"]
+    said(*words, *path)
+    assert "no field 'text'" in said(*words, *path, "--field", "web=text", code=2)
+    path = ["--path", f"web={tmp_path}/*.txt"]
+    said(*words, *path)
+    assert "no field 'body', but text: type, for example, web=text" in said(
+        *words, *path, "--field", "web=body", code=2
+    )
+
+
+def test_small_domains_are_named_with_how_often_they_are_read(tmp_path, capsys):
+    # web ends when 1,200 bytes at half of all are read: code then is read 600 / 100 times, tickets
+    # 600 / 400 times, of which nothing is said.
+    for name, size in (("web/0", 1200), ("code/0", 60), ("code/1", 40), ("tickets/0", 400)):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.txt").write_text("x" * size)
+    words = ["--mixture", "web=2", "code=1", "tickets=1", "none=0"]
+    paths = [f"{name}={tmp_path}/{name}/*.txt" for name in ("web", "code", "tickets")]
+    words += ["--path", *paths]
+    assert main(["export", "interleave-datasets", *words]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if "read about" in line]
+    assert told == ["  code: read about 6 times until the largest domain ends, by bytes of files"]
+    # Nothing is said where the files of a domain are elsewhere.
+    assert main(["export", "interleave-datasets", *words[:-1], "tickets=/away/*.txt"]) == 0
+    assert "read about" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("trainer", FORMATS)
+def test_files_that_somebody_edited_are_kept(said, tmp_path, trainer):
+    words = ["export", trainer, "--mixture", "web=1", "code=1", "--path", "*=/data/*"]
+    words += ["--rows", "100", "--out", tmp_path]
+    written = [Path(line) for line in said(*words).splitlines()]
+    assert said(*words).splitlines() == [*map(str, written)], "the same files again"
+    text = written[-1].read_text(encoding="utf-8")
+    written[-1].write_text(text + "# mine\n", encoding="utf-8")
+    told = said(*words, code=2)
+    assert f"--out: {written[-1]} is there and differs from what would be written" in told
+    assert "add --force" in told
+    assert written[-1].read_text(encoding="utf-8") == text + "# mine\n"
+    said(*words, "--force")
+    assert written[-1].read_text(encoding="utf-8") == text
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,50 @@ def test_a_target_that_nothing_makes_is_told_what_to_type(words, told, capsys):
     assert capsys.readouterr().err.rstrip().endswith(told)
 
 
+@pytest.mark.parametrize(
+    ("target", "config"),
+    [
+        ("results/paper/tables/table1.md", "workflow/configs/paper.yaml"),
+        ("results/decide/runs/installed", "workflow/configs/decide.yaml"),
+        # Begun with files of the user's own.
+        ("results/own/tables/table1.md", "mine.yaml more.yaml"),
+    ],
+)
+def test_a_target_in_another_configurations_folder_is_told_that_configuration(
+    target, config, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("config.yaml", "workflow"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    label = tmp_path / "results/own/experiment.json"
+    label.parent.mkdir(parents=True)
+    label.write_text(json.dumps({"started_with": ["mine.yaml", "more.yaml"]}))
+    assert __main__.main(["plan", target, "--devices", "h100"]) == 2
+    assert capsys.readouterr().err == (
+        f"pike plan: target of config.yaml: '{target}' is of {config}: type --config {config}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cores", "words"),
+    [
+        # By hand, from the table: hours / cores, but at least the longest training and evaluation.
+        (2, "about 15 min on this machine's 2 cores"),
+        (1, "about 30 min on this machine's 1 core"),
+        (64, "about 2 min on this machine's 64 cores"),
+    ],
+)
+def test_the_time_on_this_machine_stands_beside_the_core_hours(monkeypatch, cores, words):
+    monkeypatch.setattr(cost.environment, "available_cpus", lambda: cores)
+    template = [ROOT / "config/config.yaml"]
+    assert f"core-hours: {words}, and the " in cost.cost_report(template, devices=["cpu"])
+    (bill,) = json.loads(cost.cost_report(template, devices=["cpu"], format="json"))["devices"]
+    trained = [rule for rule in bill["rules"] if rule["hours"]]
+    hours, longest = (sum(rule[key] for rule in trained) for key in ("hours", "longest_seconds"))
+    assert bill["seconds_here"] == pytest.approx(max(3600 * hours / cores, longest))
+    assert "this machine's" not in cost.cost_report(template, devices=["h100"])
+
+
 def test_what_is_refused_is_named_and_not_counted():
     bill = json.loads(cost.cost_report([PAPER], devices=["tpu-v4", "tpu-v4:4"], format="json"))
     one, four = bill["devices"]

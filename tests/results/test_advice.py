@@ -1,6 +1,7 @@
 """Decisions: what is shown, what stays open, and how it is copied."""
 
 import json
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -134,9 +135,44 @@ def test_doubts_about_the_chosen_method_are_told(empty):
     )
     (place,) = advice.read_decisions(empty)
     (warning,) = (one for one in place["warnings"] if "never moved" in one)
-    assert warning.startswith("PiKE: in some runs the method never moved a row")
-    assert warning.endswith("(2 of 3 runs).")
+    assert warning == (
+        "The method never moved a row, so its runs trained with its initial weights (alarm "
+        "never-moved): PiKE (2 of 3 runs)."
+    )
     assert f"Warning: {warning}" in advice.decision_text(place)
+
+
+def test_each_kind_of_alarm_is_one_line_and_counted_in_the_summary(empty):
+    # The baseline is kept, and nobody looks at the alarms of another method.
+    paired(empty, 0.01, -0.01, 0.002, documents_error=0.001)
+    _ran(empty, {"a": 0.5, "b": 0.5})
+    (place,) = advice.read_decisions(empty)
+    assert not any("alarm" in warning for warning in place["warnings"])
+    raised = [
+        ("never-moved", None, "steps - 1", "method = 'pike'"),
+        # On the way, which may still change.
+        ("never-moved", None, "4", "method = 'mix'"),
+        ("epochs", "code", "9", "true"),
+        ("epochs", "code", "19", "seed = 0"),
+        ("epochs", "prose", "9", "method = 'mix' and seed = 0"),
+    ]
+    for kind, domain, step, where in raised:
+        empty.execute(
+            f"insert into alarms (run, kind, step, domain) select run, ?, {step}, ? from runs "
+            f"where {where}",
+            [kind, domain],
+        )
+    (place,) = advice.read_decisions(empty)
+    assert [warning for warning in place["warnings"] if "alarm" in warning] == [
+        "The method never moved a row, so its runs trained with its initial weights (alarm "
+        "never-moved): PiKE (3 of 3 runs). No method moved a row: initial weights were "
+        "compared with Mix.",
+        "A domain's text was read more often than the limit (4 times by default) (alarm epochs): "
+        "Mix (3 of 3 runs), PiKE (3 of 3 runs); domains: code, prose.",
+    ]
+    (line,) = advice._alarm_count_lines([place], Path("r/pike.duckdb"))
+    assert line.startswith("Alarms: never-moved in 3 runs, epochs in 6 runs: `")
+    assert line.endswith("pike advise r/pike.duckdb` names the methods and domains")
 
 
 @pytest.mark.parametrize(
@@ -216,10 +252,11 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     rows = judged(row("a", 0.0, 0.0, None, nll_stderr=0.0, effective=5.9))
     assert [one["verdict"] for one in rows] == ["equal"]
     place = {"against": "Mix", "baseline": "mix", "decided": False, "tested": 0, "rows": rows}
+    place |= {"fewest": {"domain": "code", "effective": 5.9}}
     told = [*advice.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1:] == [
-        "A domain's validation text is worth fewer than 20 documents of equal size: these runs "
-        "cannot say which method is better.",
+        "The validation text of code is worth 5.9 documents of equal size, and a verdict needs "
+        "20: these runs cannot say which method is better.",
         "This was measured with models of 1 parameter after 2 tokens. It may be different for "
         "larger models or longer training: these runs cannot say.",
     ]
