@@ -168,9 +168,9 @@ def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None
     """
     # No command that is typed right waits for it.
     from pike_mixing import __main__ as library
-    from pike_mixing.mixtures.trainer_formats import FORMATS
+    from pike_mixing.mixtures import trainer_formats
 
-    exports = any(word in (*FORMATS, "--mixture") for word in words[1:])
+    exports = any(word in (*trainer_formats.FORMATS, "--mixture") for word in words[1:])
     if words[0] not in library.EXAMPLES or (words[0] in known and not exports):
         return None
     command = f"{programs.program_command('pike-mixing')} {shlex.join(words)}"

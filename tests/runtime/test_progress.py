@@ -152,6 +152,15 @@ def test_what_ctrl_c_stops_has_not_failed(shown, clock):
     ]
 
 
+def test_a_locked_folder_is_freed_by_a_command_of_make(shown):
+    exceptions = importlib.import_module("snakemake.exceptions")
+    _, tell, screen = shown()
+    tell(None, str(exceptions.LockException()), logging.ERROR)
+    assert screen.getvalue().endswith(
+        "It can be removed with `make unlock`, with the same CONFIG and PROFILE.\n"
+    )
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_has_bars_and_the_jobs_that_run(shown, clock, width):
     handler, tell, screen = shown(terminal=True, width=width)
