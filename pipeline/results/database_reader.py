@@ -38,6 +38,12 @@ FOLDERS = (Path("results"), Path("restored"))
 """Results folders that are asked where none is named: those of a run, and of `pike restore`."""
 
 
+QUERIES = "pipeline/results/sql"
+"""The part of a database's code that holds the queries of tables and figures."""
+MOST_OUTPUTS = 8
+"""Tables and figures that a command names; of more, all are made again."""
+
+
 def newest_results_folder() -> Path:
     """The one of `FOLDERS` whose databases were written last; the first where none has any."""
     return max(
@@ -194,7 +200,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     log.warning(
         "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s%s",
         *(database, ", ".join(changed[:3]), more, output_root.command_to_make(database)),
-        "" if is_of_some_runs(database) else _hint_of_changed_outputs(database),
+        _hint_of_changed_outputs(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
 
@@ -202,18 +208,20 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
 def _hint_of_changed_outputs(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
-    if not output_root.find_archive(folder):
+    if is_of_some_runs(database) or not output_root.find_archive(folder):
         return ""
-    changed = [
-        path
-        for kind, suffix in (("table", "md"), ("figure", "svg"))
-        for path in sorted((folder / f"{kind}s").glob(f"*.{suffix}"))
-        if any(
-            _modified_time(Path(sql_views.file_of(view))) > since
-            for view in sql_views.views_in_order(sql_views.view_of(f"{kind}_{path.stem}"))
-        )
-    ]
-    if not changed:
+    changed = list[Path]()
+    # A query that cannot be read is refused where it is built; this database still has its answer.
+    with contextlib.suppress(InputError):
+        for kind, suffix in (("table", "md"), ("figure", "svg")):
+            for path in sorted((folder / f"{kind}s").glob(f"*.{suffix}")):
+                view = sql_views.view_of(f"{kind}_{path.stem}")
+                if view in sql_views.view_sql_by_name() and any(
+                    _modified_time(Path(sql_views.file_of(one))) > since
+                    for one in sql_views.views_in_order(view)
+                ):
+                    changed.append(path)
+    if not 0 < len(changed) <= MOST_OUTPUTS:
         return ""
     words = [output_root.command_to_make(changed[0]), *(path.stem for path in changed[1:])]
     return f", `{' '.join(words)}` only what the changed queries show"

@@ -300,7 +300,7 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
     atomic_files.write_json(
         Path("restored/pike.manifest.json"), {"inputs": {"../recorded/manifest.json": "0"}}
     )
-    for name in ("tables/table1.md", "tables/table2.md", "tables/table3.md"):
+    for name in ("tables/table1.md", "tables/table2.md", "tables/table3.md", "tables/own.md"):
         (whole.parent / name).parent.mkdir(exist_ok=True)
         (whole.parent / name).touch()
     for path in (tmp_path / "sql").rglob("*.sql"):

@@ -69,6 +69,12 @@ def test_a_method_has_one_colour_in_all_figures_and_no_pair_or_domain_has_it(sho
     assert not {*drawing.DOMAINS} & {*drawing.PALETTE}
 
 
+def test_a_figure_of_no_run_is_named_while_it_is_made(made, tmp_path, caplog):
+    atomic_files.write_json(tmp_path / "f.json", {"name": "figure1"})
+    figures.write_figure(tmp_path / "f.json", made / "pike.duckdb", tmp_path / "figure1.svg")
+    assert "figure1 is empty: pipeline/results/sql/figure1.sql gives no row" in caplog.text
+
+
 def test_an_unknown_figure_is_refused(made, tmp_path):
     atomic_files.write_json(tmp_path / "figure.json", {"name": "loses"})
     with pytest.raises(InputError, match="did you mean 'losses'"):
