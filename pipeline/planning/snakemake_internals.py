@@ -3,15 +3,16 @@
 A test lists these parts, and holds that no other file uses one (`test_snakemake_internals.py`).
 """
 
+import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, slurm_executor, workflow_profile
+from pipeline.planning import planner, slurm_executor, strict_yaml, workflow_profile
 
 
 class SnakemakeRequest:
@@ -41,6 +42,9 @@ class SnakemakeRequest:
         resources = workflow.resource_settings
         chosen = resources.overwrite_resources or {}
         image = os.environ.get("PIKE_IMAGE")
+        for path in _profile_files(sys.argv[1:]):
+            content = strict_yaml.load_strict_yaml(path.read_text(encoding="utf-8"), str(path))
+            workflow_profile.refuse_misread_profile(str(path), content)
         self.profile = workflow_profile.read_profile(
             workflow_profile.resources_in_image(image, chosen) if image else chosen,
             resources.default_resources or {},
@@ -75,6 +79,21 @@ class SnakemakeRequest:
     @property
     def _dag_settings(self) -> Any:
         return self._workflow.dag_settings
+
+
+def _profile_files(words: Sequence[str]) -> list[Path]:
+    """Files of the profiles that a command line, or the environment, names by their paths."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--profile", nargs="+", action="extend", default=[])
+    parser.add_argument("--workflow-profile", default="none")
+    named = parser.parse_known_args(words)[0]
+    places = named.profile or [os.environ.get("SNAKEMAKE_PROFILE", "none")]
+    found = [
+        path
+        for place in map(Path, (*places, named.workflow_profile))
+        for path in (place, *place.glob("profile*.yaml"), *place.glob("config*.yaml"))
+    ]
+    return [path for path in found if path.is_file()]
 
 
 def lift_rate_limit(workflow: Any) -> None:

@@ -160,6 +160,7 @@ class WorkflowJobs:
             if not self._request.is_local:
                 told.append(self.takes.explain_large_node(rule, name))
                 told.append(self._request.profile.explain_unfilled())
+                told.append(self._request.profile.explain_other_nodes())
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}

@@ -47,11 +47,29 @@ OURS = ("tasks", "tasks_per_node", "mpi")
 """What follows from `nodes`."""
 MODEL_NAME = {"gpu_model": r"[\w.]+", "gres": r"\w+(:[\w.]+)?(:\d+[TGM]?)?"}
 """What the Slurm plugin (2.8.0) takes for the names of GPUs, which it reads when it submits."""
+TIME = r"(?:(?P<days>\d+)-)?(?P<first>\d+)(?::(?P<second>\d+))?(?::(?P<third>\d+))?"
+"""Slurm's own forms: M, M:S, H:M:S, D-H, D-H:M and D-H:M:S."""
+UNITS = {"s": 1 / 60, "m": 1, "h": 60, "d": 1440, "w": 7 * 1440}
+"""Minutes of a unit, by its first letter."""
+ENDLESS = ("infinite", "unlimited", "none", "n/a")
+"""What `sinfo` shows of a partition without a limit, and what people write for it."""
+OTHER_WORDS = {
+    "partition": "write slurm_partition",
+    "account": "write slurm_account",
+    "extra": "write slurm_extra",
+    **dict.fromkeys(("time", "timelimit", "time_limit", "walltime", "time_min"), "write longest"),
+    **dict.fromkeys(
+        ("gpus", "gpus_per_node", "gpus_per_task", "gpu_count", "ngpus", "num_gpus"),
+        "leave it out, and set `processes` of pretrain: a training takes a GPU for each, "
+        "an evaluation and a probe take one",
+    ),
+}
+"""Words of `sbatch` and of others that neither Snakemake nor its Slurm plugin reads."""
 OTHERS = ("disk_mb", "gpu", "slurm_account", "slurm_extra", "slurm_partition")
 NAMES = (*READ_FOR, *POSITIVE, *OURS, *OTHERS)
 CLOSE = 0.8
 """Likeness from which an unknown name is a slip of the pen; others may be a plugin's."""
-READ_ELSEWHERE = ("tasks_per_gpu", "gpus", "cpus_per_task", "cpus_per_gpu", "gpu_model")
+READ_ELSEWHERE = ("tasks_per_gpu", "cpus_per_task", "cpus_per_gpu", "gpu_model")
 """Names of plugins that are close to others."""
 DELIVERED = {
     ("default-resources", "slurm_partition"): "cpu",
@@ -104,12 +122,46 @@ class Profile:
         return f"set-resources of {rule}" if own else "default-resources"
 
     def explain_unfilled(self) -> str | None:
-        """That no line of Slurm's profile has been filled in; None where one has."""
+        """Which lines of Slurm's profile may still have to be filled in; None where none has."""
         own = {"default-resources": self.defaults, **self.chosen}
-        if any(own.get(place, {}).get(n) != value for (place, n), value in DELIVERED.items()):
+        if not any("slurm_partition" in values for values in own.values()):
             return None
-        lines = ", ".join(f"{n}: {value} ({place})" for (place, n), value in DELIVERED.items())
-        return f"the profile's lines marked FILL IN are as delivered: {lines}: is your cluster so?"
+        left = [
+            f"{name}: {value} ({place})"
+            for (place, name), value in DELIVERED.items()
+            if own.get(place, {}).get(name) == value
+        ]
+        if not left:
+            return None
+        return (
+            f"the profile's lines marked FILL IN, still as delivered: {', '.join(left)}: if they "
+            "are right for your cluster, go on"
+        )
+
+    def explain_other_nodes(self) -> str | None:
+        """That jobs of some rules may get another GPU than those of others; None where not.
+
+        Whoever gives them a partition of their own has thought of it.
+        """
+
+        def where(rule: str) -> tuple[str, str]:
+            return self.value(rule, "slurm_partition"), self.accelerator(rule)
+
+        for name in ("gpu_model", "constraint"):
+            asked = {r: self.value(r, name, self.defaults.get(name, "")) for r in TRAINS}
+            chosen = [rule for rule, value in asked.items() if value]
+            others = [
+                rule
+                for rule, value in asked.items()
+                if not (value or self.value(rule, "gres")) and where(rule) in map(where, chosen)
+            ]
+            if others:
+                rules = " and ".join(others)
+                return (
+                    f"{name}: {asked[chosen[0]]} is set for {' and '.join(chosen)}, and not for "
+                    f"{rules}, whose jobs may get any GPU: add it below {rules}, too"
+                )
+        return None
 
 
 def resources_in_image(
@@ -155,24 +207,41 @@ def read_profile(
             is_read = rule in READ_FOR.get(name, (rule,))
             _check_resource(f"set-resources of {rule}: {name}", name, value, is_read)
         _refuse_other_device(rule, values)
+        _refuse_idle_gpus(rule, values)
     of_all = {name: _plain_text(value) for name, value in defaults.items()}
+    if "gpu" in of_all:
+        raise InputError(f"default-resources: gpu: {of_all['gpu']}: {OTHER_WORDS['gpus']}")
     for name, value in of_all.items():
         is_read = name not in READ_FOR or name in DEFAULTS
         _check_resource(f"default-resources: {name}", name, value, is_read)
     return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
 
 
-def refuse_misplaced_resources(place: str, names: Iterable[str]) -> None:
-    """Refuses a resource whose spaces before it are missing in the file of a profile (`place`).
+def refuse_misread_profile(place: str, content: Mapping[str, Any]) -> None:
+    """Refuses what Snakemake would read as something else in the file of a profile (`place`).
 
-    Snakemake takes each name at its margin for an option.
+    It takes each name at the margin for an option, so that a resource needs its spaces. And it
+    reads YAML 1.1, where 12:00:00 is the number 43200: `content` was read as YAML 1.2.
     """
-    for name in names:
-        if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, "constraint", "qos"}:
+    for name in content:
+        if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, *OTHER_WORDS, "constraint", "qos"}:
             raise InputError(
                 f"{place}: {name}: at the margin it is no resource: put two spaces before it, "
                 "below default-resources, or four, below a rule of set-resources"
             )
+    of_rules = content.get("set-resources")
+    sections = {f"set-resources of {rule}": own for rule, own in _items(of_rules)}
+    for section, own in (
+        ("default-resources", content.get("default-resources")),
+        *sections.items(),
+    ):
+        for name, value in _items(own):
+            if isinstance(value, str) and re.fullmatch(TIME, value, re.ASCII):
+                _check_time(f"{place}: {section}: {name}", name, value)
+
+
+def _items(section: Any) -> Iterable[tuple[str, Any]]:
+    return section.items() if isinstance(section, Mapping) else ()
 
 
 def _plain_text(value: Any) -> str:
@@ -180,7 +249,39 @@ def _plain_text(value: Any) -> str:
     return str(getattr(value, "raw", value)).strip("'\"")
 
 
+def _minutes_of_time(value: str) -> int | None:
+    """Whole minutes of a time as Slurm or people write it: 2-00:00:00, 48h; None of others."""
+    if found := re.fullmatch(r"(\d+(?:\.\d+)?) *([smhdw])[a-z]*", value.lower(), re.ASCII):
+        return max(1, int(float(found[1]) * UNITS[found[2]]))
+    parts = re.fullmatch(TIME, value, re.ASCII)
+    if parts is None:
+        return None
+    given = [int(part) for part in parts.group("first", "second", "third") if part is not None]
+    if parts["days"] is None and len(given) < 3:
+        given.insert(0, 0)
+    hours, minutes = [*given, 0][:2]
+    return max(1, int(parts["days"] or 0) * 1440 + 60 * hours + minutes)
+
+
+def _check_time(place: str, name: str, value: str) -> None:
+    """Refuses a time that is no whole number of minutes, with the number to write."""
+    # Of `runtime`, Snakemake reads units and expressions.
+    is_time = name in ("longest", "wait") or (
+        name == "runtime" and re.fullmatch(TIME, value, re.ASCII)
+    )
+    if value.isdecimal() or not is_time:
+        return
+    what = f"{place}: {value} is not a whole number of minutes from {LEAST.get(name, 1)} on"
+    if value.lower() in ENDLESS:
+        raise InputError(f"{what}: write 43200, which is 30 days, or the most that a job may take")
+    minutes = _minutes_of_time(value)
+    raise InputError(what if minutes is None else f"{what}: write {minutes}")
+
+
 def _check_resource(place: str, name: str, value: str, is_read: bool) -> None:
+    _check_time(place, name, value)
+    if name in OTHER_WORDS:
+        raise InputError(f"{place}: nothing reads it: {OTHER_WORDS[name]}")
     if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
         unit = name if name in ("processes", "nodes") else "minutes"
         raise InputError(f"{place}: {value} is not a whole number of {unit} from {LEAST[name]} on")
@@ -223,6 +324,22 @@ def _refuse_other_device(rule: str, values: Mapping[str, str]) -> None:
         raise InputError(
             f"set-resources of {rule}: device: {device}: jobs are planned for accelerator: {kind}, "
             f"which is {own}: leave `device` out, or name another accelerator (cpu for none)"
+        )
+
+
+def _refuse_idle_gpus(rule: str, values: Mapping[str, str]) -> None:
+    """Refuses a number of GPUs that does not follow from the processes which use them.
+
+    All chips of a TPU VM count as one `gpu`.
+    """
+    kind = values.get("accelerator", "cpu")
+    place, used = f"set-resources of {rule}", int(values.get("processes", "1"))
+    if "gpu" in values and accelerators.accelerator_of_name(kind).device != "xla":
+        raise InputError(f"{place}: gpu: {values['gpu']}: {OTHER_WORDS['gpus']}")
+    asked = re.fullmatch(r"gpu(?::[\w.]+)??:(\d+)", values.get("gres", ""), re.ASCII)
+    if asked and int(asked[1]) > used and values.get("nodes", "1") == "1":
+        raise InputError(
+            f"{place}: gres: {values['gres']}: a job uses {used} of them: {OTHER_WORDS['gpus']}"
         )
 
 

@@ -45,7 +45,7 @@ from pipeline.results import (
     sql_views,
     tables,
 )
-from pipeline.results.database_reader import connect_experiment, query_rows
+from pipeline.results.database_reader import DATABASE, connect_experiment, query_rows
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
@@ -74,6 +74,7 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 
 def write_archive(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
+    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
     reads = {
         kind: {
             path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
@@ -171,15 +172,18 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
+def _refuse_missing_folder(given: Path, inside: str, wanted: str) -> None:
+    """Stops at a folder that is not there, and names the nearest one beside that has a file."""
+    if not os.path.lexists(given):
+        beside = [one.parent.name for one in given.parent.glob(f"*/{inside}")]
+        near = difflib.get_close_matches(given.name, beside, n=1)
+        hint = f"did you mean {given.with_name(near[0])}?" if near else f"give {wanted}"
+        raise InputError(f"{given} does not exist: {hint}")
+
+
 def _find_archive(given: Path) -> Path:
     """The archive that a folder is, or has in it as a crate does."""
-    if not os.path.lexists(given):
-        beside = [one.parent.name for one in given.parent.glob(f"*/{atomic_files.MANIFEST}")]
-        near = difflib.get_close_matches(given.name, beside, n=1)
-        hint = "give what `pike record` or `pike crate` wrote"
-        if near:
-            hint = f"did you mean {given.with_name(near[0])}?"
-        raise InputError(f"{given} does not exist: {hint}")
+    _refuse_missing_folder(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
     inner = given / "recorded"
     if not os.path.lexists(inner):
         return given
@@ -395,6 +399,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write_crate(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has."""
+    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
     settings = results / "settings" / "experiment.json"
     result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"

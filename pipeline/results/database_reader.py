@@ -347,6 +347,8 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         if name not in known:
             if name in sql_views.view_sql_by_name():
                 raise other_version_error(database, name)
+            if views := sql_views.views_named(name):
+                raise InputError(f"{database} has no {name}: did you mean {' or '.join(views)}?")
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 

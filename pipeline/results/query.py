@@ -202,11 +202,10 @@ def _refuse_duplicate_columns(columns: list[str]) -> None:
 def _query_error(error: Exception, database: Path) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
     name = lacking[1].lower() if lacking else ""
-    known = sql_views.view_sql_by_name()
-    if name in known:
+    if name in sql_views.view_sql_by_name():
         return other_version_error(database, name)
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
-    if views := [f"{kind}_{name}" for kind in ("table", "figure") if f"{kind}_{name}" in known]:
+    if views := sql_views.views_named(name):
         return InputError(f"{database} has no {name}: did you mean {' or '.join(views)}? ({hint})")
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.

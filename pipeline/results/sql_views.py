@@ -155,6 +155,12 @@ def views_in_order(*wanted: str) -> list[str]:
         raise InputError(f"views of pipeline/results/sql read each other: {circle}") from None
 
 
+def views_named(name: str) -> list[str]:
+    """The views of the table and the figure of a name that is no view itself."""
+    known = view_sql_by_name()
+    return [view for kind in ("table", "figure") if (view := f"{kind}_{name}") in known]
+
+
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
     return output if output in view_sql_by_name() else output.partition("_")[2]

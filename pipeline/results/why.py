@@ -84,7 +84,7 @@ def explain_artifact(
         if row is not None:
             cells = _cells_of_row(connection, lineage[artifact], row)
             inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
-            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]))
+            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]), database)
             values = _values_by_run(cells)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
@@ -149,7 +149,7 @@ def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -
     return own
 
 
-def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
+def _numbers_of_row(cells: list[Row], view: str, database: Path) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
@@ -165,12 +165,14 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
         if cell.get("run_values") or (unit and cell.get("runs")):
             runs = f", over {output_formats.count_of(len(cell['runs']), 'run')}"
         lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
-    pike = program_command("pike")
+    pike, asked = program_command("pike"), ""
+    if database != find_database(None):
+        asked = f" --database {shlex.quote(str(database))}"
     method = cells[0].get("method")
     if view in RUN_VALUES and method:
         values = shlex.quote(f"{RUN_VALUES[view]}method = '{method}'")
-        lines.append(f"Of each run: `{pike} query {values}`")
-    return [*lines, f"`{pike} query 'from {view}'` has the numbers; the row was made from:"]
+        lines.append(f"Of each run: `{pike} query {values}{asked}`")
+    return [*lines, f"`{pike} query 'from {view}'{asked}` has the numbers; the row was made from:"]
 
 
 def _values_by_run(cells: list[Row]) -> dict[str, list[str]]:

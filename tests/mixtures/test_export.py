@@ -750,7 +750,7 @@ def test_what_cannot_be_told_is_refused(said, words, message):
         ("famo", "type: pike-mixing methods famo"),
         (
             "claims",
-            "'claims' is a command of `pike`, which `make setup` installs: type: pike claims",
+            "'claims' is a command of `pike`, which `make setup` puts into the clone: type: .venv",
         ),
     ],
 )

@@ -4,6 +4,7 @@ import itertools
 import re
 import subprocess
 import sys
+import types
 
 import documented
 import pytest
@@ -11,7 +12,7 @@ import yaml
 from repository import ROOT
 
 from pike_mixing.errors import InputError
-from pipeline.planning import workflow_profile
+from pipeline.planning import snakemake_internals, workflow_profile
 
 PROFILES = sorted((ROOT / "workflow" / "profiles").glob("*/*.yaml"))
 
@@ -74,7 +75,37 @@ def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_i
         code, told = judge(shipped.replace(f"  # {name}: ", f"{name}: ", 1))
         assert code == 1
         assert told.startswith(f"PROFILE: {path}: {name}: at the margin it is no resource: put two")
+    # YAML 1.1, which Snakemake reads, takes the time of `sinfo` for a number of base 60.
+    for old, new, where in (
+        ("&longest 1440", "&longest 12:00:00", "set-resources of pretrain: longest: 12:00:00"),
+        ("\n  longest: 1440", "\n  longest: 12:00:00", "default-resources: longest: 12:00:00"),
+        ("wait: 1440", "wait: 12:00:00", "set-resources of pretrain: wait: 12:00:00"),
+        ("wait: 1440", "runtime: 0-12", "set-resources of pretrain: runtime: 0-12"),
+    ):
+        code, told = judge(shipped.replace(old, new, 1))
+        assert code == 1
+        assert f"PROFILE: {path}: {where} is not a whole number of minutes from" in told
+        assert told.rstrip().endswith("on: write 720")
     assert judge("a: [1")[1].startswith(f"PROFILE: {path}")
+
+
+@pytest.mark.parametrize("words", ["--profile {}", "--profile {}/config.yaml", "--profile={} -n"])
+def test_a_time_is_refused_where_snakemake_itself_is_called(tmp_path, monkeypatch, words):
+    """It hands over the number 43200."""
+    path = tmp_path / "config.yaml"
+    path.write_text("set-resources: {pretrain: {longest: 12:00:00}}\n", encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["snakemake", *words.format(tmp_path).split()])
+    given = types.SimpleNamespace(configfiles=[], config={}, config_args=[])
+    resources = types.SimpleNamespace(
+        overwrite_resources={"pretrain": {"longest": 43200}},
+        default_resources={},
+        overwrite_threads={},
+        nodes=None,
+    )
+    workflow = types.SimpleNamespace(config_settings=given, resource_settings=resources)
+    told = re.escape(f"{path}: set-resources of pretrain: longest: 12:00:00 is not a")
+    with pytest.raises(InputError, match=f"{told} .* write 720"):
+        snakemake_internals.SnakemakeRequest(workflow)
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.parent.name)
@@ -102,12 +133,51 @@ def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
             values["set-resources"], values["default-resources"]
         ).explain_unfilled()
 
-    assert told(shipped).startswith(
-        "the profile's lines marked FILL IN are as delivered: slurm_partition: cpu (default-"
-    )
-    for one, own in (("partition gpu", "partition a100"), ("accelerator h100", "accelerator h200")):
-        assert told(shipped.replace(one, own)) is None
+    lines = [
+        ("slurm_partition: cpu", "slurm_partition: own", " (default-resources)"),
+        ("\n  longest: 1440", "\n  longest: 60", " (default-resources)"),
+        ("slurm_partition: &partition gpu", "slurm_partition: &partition own", " (pretrain)"),
+        ("accelerator: &accelerator h100", "accelerator: &accelerator h200", " (pretrain)"),
+        ("longest: &longest 1440", "longest: &longest 60", " (pretrain)"),
+    ]
+    left = [re.sub(r"&\w+ ", "", old).strip() + place for old, _, place in lines]
+    for filled, (old, new, _) in enumerate(lines):
+        assert told(shipped) == (
+            "the profile's lines marked FILL IN, still as delivered: "
+            f"{', '.join(left[filled:])}: if they are right for your cluster, go on"
+        )
+        assert old in shipped
+        shipped = shipped.replace(old, new, 1)
+    assert told(shipped) is None
+    # Kubernetes has no partitions.
+    other = workflow_profile.read_profile({"pretrain": {"accelerator": "h100"}}, {})
+    assert other.explain_unfilled() is None
     assert workflow_profile.Profile({}).explain_unfilled() is None
+
+
+def test_evaluations_that_may_get_another_gpu_than_trainings_are_told():
+    def told(pretrain, others=None, defaults=None):
+        own = {"pretrain": pretrain, "evaluate": others or {}, "probe": others or {}}
+        chosen = {r: {"accelerator": "h100", "slurm_partition": "a"} | v for r, v in own.items()}
+        return workflow_profile.read_profile(chosen, defaults or {}).explain_other_nodes()
+
+    for own in ({"gpu_model": "h100"}, {"constraint": "sxm"}):
+        ((name, value),) = own.items()
+        assert told(own) == (
+            f"{name}: {value} is set for pretrain, and not for evaluate and probe, whose jobs may "
+            "get any GPU: add it below evaluate and probe, too"
+        )
+        assert told(own, own) is None
+        # A choice of their own.
+        for others in ({"slurm_partition": "b"}, {"accelerator": "cpu"}):
+            assert told(own, others) is None
+    assert told({}, {"gpu_model": "h100"}).startswith(
+        "gpu_model: h100 is set for evaluate and probe, and not for pretrain, whose jobs may"
+    )
+    # On several nodes, trainings name the GPU by `gres`.
+    several = {"nodes": 2, "processes": 8, "gres": "gpu:h100:4"}
+    assert told(several, {"gpu_model": "h100"}) is None
+    assert told({}, None, {"constraint": "sxm"}) is None
 
 
 def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
@@ -137,6 +207,7 @@ def default(name, value):
 ELSEWHERE = "nothing reads it there: set it in set-resources of"
 IDLE = "set-resources of evaluate: device: {}: jobs are planned for accelerator: {},"
 PLUGIN = "the Slurm plugin takes letters, digits, _ and . in a GPU's name: leave it out, and choose"
+MINUTES = "whole number of minutes from 1 on"
 WRONG = [
     (of("pretrain", "processes", 0), "processes: 0 is not a whole number of processes from 1 on"),
     (of("pretrain", "processes", 1.5), "processes: 1.5 is not a whole number"),
@@ -161,6 +232,40 @@ WRONG = [
     (
         {"resources": {}, "defaults": {}, "threads": {"pretrane": 2}},
         "set-threads: rule: 'pretrane' is unknown: did you mean",
+    ),
+    # Times as `sinfo` shows them, and as people write them.
+    *(
+        (of("pretrain", "longest", text), f"longest: {text} is not a {MINUTES}: write {minutes}")
+        for text, minutes in (
+            ("12:00:00", "720"),
+            ("2-00:00:00", "2880"),
+            ("1-12", "2160"),
+            ("30:00", "30"),
+            ("48h", "2880"),
+            ("1.5 hours", "90"),
+            ("2d", "2880"),
+            ("infinite", "43200, which is 30 days"),
+        )
+    ),
+    (default("longest", "7-00:00:00"), f"longest: 7-00:00:00 is not a {MINUTES}: write 10080"),
+    (of("pack", "runtime", "1-00:00:00"), f"runtime: 1-00:00:00 is not a {MINUTES}: write 1440"),
+    # Words of sbatch.
+    *(
+        (given, f"{name}: nothing reads it: {remedy}")
+        for name, remedy in (
+            ("partition", "write slurm_partition"),
+            ("account", "write slurm_account"),
+            ("time", "write longest"),
+            ("gpus", "leave it out, and set `processes` of pretrain"),
+            ("gpus_per_node", "leave it out, and set `processes` of pretrain"),
+        )
+        for given in (of("pretrain", name, "4"), default(name, "4"))
+    ),
+    (of("pretrain", "gpu", 4), "of pretrain: gpu: 4: leave it out, and set `processes` of"),
+    (default("gpu", 1), "default-resources: gpu: 1: leave it out, and set `processes` of"),
+    *(
+        (of(rule, "gres", gres), f"of {rule}: gres: {gres}: a job uses 1 of them: leave it out")
+        for rule, gres in (("pretrain", "gpu:4"), ("evaluate", "gpu:a100:2"))
     ),
     # What is read rule by rule is no default.
     (default("accelerator", "h100"), f"default-resources: accelerator: {ELSEWHERE}"),
@@ -189,10 +294,18 @@ def test_what_is_not_fit_is_refused(given, message):
 
 
 def test_what_a_plugin_the_user_or_snakemake_may_read_is_left_alone():
-    for name in ("gpus", "mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu"):
+    for name in ("mem", "disk", "mem_mb_per_cpu", "constraint", "qos", "cpus_per_gpu"):
         workflow_profile.read_profile({"pretrain": {name: "1"}}, {name: "1"})
     units = {"runtime": "2h", "mem_mb": "1000 * attempt", "nodes": 1}
     workflow_profile.read_profile({"pretrain": units}, {})
+    # The chips of a TPU VM count as one; GPUs that the processes of a training use.
+    for own in (
+        {"accelerator": "tpu-v4", "processes": 4, "gpu": 1},
+        {"processes": 8, "nodes": 2, "gres": "gpu:a100:4"},
+        {"processes": 4, "gres": "gpu:4"},
+        {"runtime": "20 - attempt"},
+    ):
+        workflow_profile.read_profile({"pretrain": own}, {})
 
 
 def test_the_rules_are_those_of_the_workflow():

@@ -106,6 +106,11 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
         archive.restore_results(recorded.parent / "record", out=tmp_path / "two")
     with pytest.raises(InputError, match="zzz does not exist: give what"):
         archive.restore_results(recorded.parent / "zzz", out=tmp_path / "two")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/pike.duckdb").touch()
+    for write in (archive.write_archive, archive.write_crate):
+        with pytest.raises(InputError, match=rf"not exist: did you mean {tmp_path}/results\?$"):
+            write(tmp_path / "result", out=tmp_path / "two")
 
 
 def test_the_theory_is_restored_as_it_was_recorded(tmp_path):

@@ -6,6 +6,7 @@ import played
 import pytest
 
 from pike_mixing.errors import InputError
+from pipeline import cli
 from pipeline.results.query import answer_query
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
@@ -70,10 +71,11 @@ def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
         if cell["unit"] == "ppl":
             number = f"{cell['value']:.{cell['decimals']}f} ± {cell['error']:.{cell['decimals']}f}"
             assert f"    {cell['column_label']}: {number} ppl" in "\n".join(lines[:head])
-    assert lines[head - 1].startswith("`pike query 'from table_perplexity'` has the numbers")
+    asked = f"`pike query 'from table_perplexity' --database {database}` has the numbers"
+    assert lines[head - 1].startswith(asked)
     # The command that prints what the numbers are means of can be typed as it stands.
-    *_, sql = shlex.split(lines[head - 2].partition("`")[2].rstrip("`"))
-    values = json.loads(answer_query(sql, database, "json"))
+    question = cli.parse_arguments(shlex.split(lines[head - 2][:-1].partition("`pike ")[2]))
+    values = json.loads(answer_query(question["given"], question["database"], "json"))
     code = [one["perplexity"] for one in values if one["domain"] == "code"]
     (mean,) = [cell["value"] for cell in cells if cell["column_label"] == "code"]
     assert sum(code) / len(code) == pytest.approx(mean)
