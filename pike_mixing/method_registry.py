@@ -54,8 +54,11 @@ def own_faults_told(rule: str) -> Iterator[None]:
         of_class = [f for f in frames if Path(f.filename).parts[-len(own) :] == own]
         at = (of_class or frames)[-1]
         place = f"{at.filename}:{at.lineno}, in {at.name}"
+        if isinstance(error, SyntaxError):
+            place = f"{error.filename}:{error.lineno}"
+        said = " ".join(str(error).split())
         raise InputError(
-            f"rule: {rule!r} fails: {type(error).__name__}: {error} ({place}): mend it there"
+            f"rule: {rule!r} fails: {type(error).__name__}: {said} ({place}): mend it there"
         ) from error
 
 

@@ -68,6 +68,8 @@ STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh
             {"before": "1 / 0"},
             r"fails: ZeroDivisionError: division by zero \(.*mine\.py:6, in <mod",
         ),
+        ({"before": "x = ("}, r"fails: SyntaxError: '\(' was never closed .*mine\.py:6\): mend it"),
+        ({"init": 'raise ValueError("two\\nlines")'}, r"ValueError: two lines \(.*mine\.py:14"),
         ({"needs": "return Need()"}, r"NameError: name 'Need' is not .* \(.*mine\.py:11, in needs"),
         ({"init": "return {}[seed]"}, r"fails: KeyError: 0 \(.*mine\.py:14, in init\): mend it"),
         (
