@@ -146,7 +146,7 @@ report: $(READY) ## Build the report alone, with what it needs
 record: $(READY) ## Write the records of the deciding experiment into recorded/, from which `make restore` builds all
 	$(BIN)/pike record $(DECIDED) --out recorded
 
-restore: $(READY) ## Build database, tables, figures, report from recorded/: half a minute, no training
+restore: $(READY) ## Build database, tables, figures, report from recorded/: about a minute, no training
 	OMP_NUM_THREADS=1 $(BIN)/pike restore recorded --out restored
 
 dag: $(READY) ## List the jobs that `make run` would start, and why (CONFIG, PROFILE, TARGETS as there)

@@ -57,6 +57,7 @@ An interval may lie wholly beyond what the claim allows, as that of {beyond} doe
 the claim is still open. The interval is of the shown comparison alone, and not corrected. p is of
 all comparisons of the claim together, and corrected for all claims. *Seeds* are those of the shown
 comparison, too: under *too few seeds*, another comparison of the claim has fewer than three.
+Its p, if it has one, is of those with three or more: they could contradict the claim, and do not.
 
 *Seeds needed*: of each comparison, before Holm's correction, if the spread stays; -: over 1,000, or
 not known.

@@ -84,7 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _misplaced_word_problem(word: str) -> str | None:
     """What to type where a word that is no command names something else; None where it does not."""
     if word in OF_PIKE:
-        return f"{word!r} is a command of `pike`, which `make setup` installs: type: pike {word}"
+        return (
+            f"{word!r} is a command of `pike`, which `make setup` puts into the clone: type: "
+            f".venv/bin/pike {word}"
+        )
     for names, command in ((FORMATS, "export"), (TABLE_FINDERS, "fit"), (METHODS, "methods")):
         if word in names and word not in EXAMPLES:
             return f"{word!r} is no command: type: pike-mixing {command} {word}"

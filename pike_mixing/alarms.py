@@ -10,6 +10,7 @@
 An alarm is raised once for a kind and a domain, and again only when its condition has gone and
 come back; `never-moved` after a window and at the end. The first two and `never-moved` are for
 methods that adapt: a mixture that was chosen to hold one domain, or one at a time, is as chosen.
+But where a trainer rounds it (`rounded`), `no-rows` also tells of a weight that is rounded to 0.
 
 Shapes: K domains.
 """
@@ -69,6 +70,8 @@ class Watch(AlarmLimits):
     """Rows of each domain's text; without them no alarm of repetition."""
     adapts: bool = True
     """Whether the method follows signals, so that its weights can go astray."""
+    rounded: bool = False
+    """Whether each step's weights are rounded to the nearest whole rows, which may always be 0."""
     movement: Movement | None = None
     """Of a method that can fail to move a row."""
 
@@ -117,10 +120,10 @@ class Watch(AlarmLimits):
             state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
         if self.epoch_rows is not None and drawn_K is not None:
             result += self._epoch_alarms(state, step, drawn_K, self.epoch_rows)
-        if self.adapts:
-            result += self._missing_rows_alarms(state, step, count_K)
-            if len(self.domains) >= FEWEST_DOMAINS:
-                result += self._collapse_alarms(state, step, weights_K)
+        if self.adapts or self.rounded:
+            result += self._missing_rows_alarms(state, step, weights_K, count_K)
+        if self.adapts and len(self.domains) >= FEWEST_DOMAINS:
+            result += self._collapse_alarms(state, step, weights_K)
         if self.movement is not None:
             changed, message = self.movement.after_step(
                 state, step, weights_K, count_K, coefficient_K
@@ -216,8 +219,12 @@ class Watch(AlarmLimits):
             for k in _indices_newly_true(state, "epochs", drawn_K / rows_K > self.epochs)
         ]
 
-    def _missing_rows_alarms(self, state: State, step: int, count_K: Ints) -> list[Alarm]:
-        last_K = np.where(count_K > 0, step, state["last_rows_K"])
+    def _missing_rows_alarms(
+        self, state: State, step: int, weights_K: Floats, count_K: Ints
+    ) -> list[Alarm]:
+        # A chosen weight of 0 misses nothing.
+        as_chosen_K = (count_K > 0) | (not self.adapts and weights_K == 0)
+        last_K = np.where(as_chosen_K, step, state["last_rows_K"])
         state["last_rows_K"] = last_K
         return [
             Alarm(
@@ -225,11 +232,20 @@ class Watch(AlarmLimits):
                 "no-rows",
                 self.domains[k],
                 f"{self.domains[k]} had no row in the last {self.window} steps: the model forgets "
-                "it, and a method that learns from batches hears no more of it; give the method a "
-                "floor (min_weight), lower its rate, or put more rows into a batch",
+                "it, and a method that learns from batches hears no more of it; "
+                + self._missing_rows_remedy(float(weights_K[k]), int(count_K.sum())),
             )
             for k in _indices_newly_true(state, "no-rows", step - last_K >= self.window)
         ]
+
+    def _missing_rows_remedy(self, weight: float, b: int) -> str:
+        if self.rounded and weight > 0:
+            return (
+                f"its weight of {weight:.3g} is rounded to 0 of {b} rows: write "
+                'rounding="systematic", which gives it rows in some steps, or put more rows into a '
+                "batch"
+            )
+        return "give the method a floor (min_weight), lower its rate, or put more rows into a batch"
 
     def _collapse_alarms(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
         """A look at the end of each window, at the mean weights of its steps."""

@@ -140,6 +140,17 @@ def has_own_allocation(method: Method) -> bool:
     return type(method).allocate is not Method.allocate
 
 
+def observes_step(method: Method, step: int) -> bool:
+    """Whether a method sees, at a step's end, what the step measured."""
+    needs = method.needs()
+    if needs.losses or needs.gramian or needs.losses_after or needs.reference:
+        return True
+    # A rule that only remembers, such as what was read, waits for no interval.
+    remembers = type(method).observe is not Method.observe
+    at_intervals = needs.statistics is not None or needs.validation is not None
+    return (remembers and not at_intervals) or needs.has_batch_statistics(step)
+
+
 def rows_of_domains(
     method: Method, state: State, step: int, b: int, rounding: Rounding, K: int
 ) -> Ints:

@@ -1,9 +1,12 @@
 """From a method's name and plain settings to its class and the method itself."""
 
+import contextlib
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Iterator, Mapping
+import traceback
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from pike_mixing import RULES
@@ -20,6 +23,42 @@ def unknown_rule_message(rule: str) -> str:
     )
 
 
+def refuse_file_name(rule: str) -> None:
+    """Raises InputError where a file's name stands for the module of a class of one's own."""
+    file, _, name = rule.partition(":")
+    if not file.endswith(".py") and "/" not in file:
+        return
+    path = Path(file)
+    folder = f", and put the folder {path.parent} on PYTHONPATH" if path.parent.name else ""
+    raise InputError(f"rule: {rule!r} names a file: write {path.stem}:{name or 'CLASS'}{folder}")
+
+
+def undefined_class_message(module: str, name: str, classes: Iterable[str]) -> str:
+    """That a module has no class of this name, with the nearest of those that it has."""
+    return unknown_name_message(name, classes, f"rule: {module} defines no such class")
+
+
+@contextlib.contextmanager
+def own_faults_told(rule: str) -> Iterator[None]:
+    """Whatever the code of a class of one's own raises becomes an InputError of one sentence.
+
+    Faults in the rules of `RULES` are ours and pass.
+    """
+    try:
+        yield
+    except Exception as error:
+        if rule in RULES or isinstance(error, InputError):
+            raise
+        own = Path(*rule.partition(":")[0].split(".")).with_suffix(".py").parts
+        frames = traceback.extract_tb(error.__traceback__)
+        of_class = [f for f in frames if Path(f.filename).parts[-len(own) :] == own]
+        at = (of_class or frames)[-1]
+        place = f"{at.filename}:{at.lineno}, in {at.name}"
+        raise InputError(
+            f"rule: {rule!r} fails: {type(error).__name__}: {error} ({place}): mend it there"
+        ) from error
+
+
 def rule_class(rule: str) -> type[Any]:
     """The settings dataclass of a rule: a name in `RULES`, or one's own `package.module:Class`.
 
@@ -27,16 +66,24 @@ def rule_class(rule: str) -> type[Any]:
         InputError: there is no such rule.
     """
     module, _, name = RULES.get(rule, rule).partition(":")
+    refuse_file_name(rule)
     if not name:
         raise InputError(unknown_rule_message(rule))
     if not module or module.startswith("."):
         raise InputError(f"rule: {rule!r} cannot be imported: name its module in full")
     try:
-        result = getattr(importlib.import_module(module), name)
-    except (ModuleNotFoundError, AttributeError) as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module
-        remedy = ": put the folder that holds it on PYTHONPATH" if missing else ""
-        raise InputError(f"rule: {rule!r} cannot be imported: {error}{remedy}") from error
+        with own_faults_told(rule):
+            imported = importlib.import_module(module)
+    except InputError as error:
+        lacking = error.__cause__
+        if not isinstance(lacking, ModuleNotFoundError):
+            raise
+        remedy = ": put the folder that holds it on PYTHONPATH" if lacking.name == module else ""
+        raise InputError(f"rule: {rule!r} cannot be imported: {lacking}{remedy}") from error
+    if not hasattr(imported, name):
+        classes = [one for one, value in vars(imported).items() if isinstance(value, type)]
+        raise InputError(undefined_class_message(module, name, classes))
+    result = getattr(imported, name)
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(
             f"rule: {rule!r} is no dataclass of a method's settings (docs/your-method.md)"

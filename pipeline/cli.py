@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 from pike_mixing import __version__
 from pike_mixing.parser import Parser
 from pike_mixing.settings import unknown_name_message
-from pipeline.runtime import (
-    accelerators,
-    code_fingerprint,
-    environment,
-    manifests,
-    programs,
-    settings_messages,
-    signal_handler,
-)
+from pipeline.runtime import accelerators, programs, signal_handler
 
 
 def parse_path(text: str) -> Path:
@@ -176,9 +168,9 @@ def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None
     """
     # No command that is typed right waits for it.
     from pike_mixing import __main__ as library
-    from pike_mixing.mixtures import export
+    from pike_mixing.mixtures import trainer_formats
 
-    exports = any(word in (*export.FORMATS, "--mixture") for word in words[1:])
+    exports = any(word in (*trainer_formats.FORMATS, "--mixture") for word in words[1:])
     if words[0] not in library.EXAMPLES or (words[0] in known and not exports):
         return None
     command = f"{programs.program_command('pike-mixing')} {shlex.join(words)}"
@@ -191,6 +183,7 @@ def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None
 def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
+    from pipeline.runtime import environment, manifests, settings_messages
 
     for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
         settings_messages.warm_up_validation(kind, extra="ignore")
@@ -233,6 +226,8 @@ class _Version(argparse.Action):
     """Shows the version, and the commit that the code is of."""
 
     def __call__(self, top: argparse.ArgumentParser, *_: Any) -> None:
+        from pipeline.runtime import code_fingerprint
+
         commit = code_fingerprint.current_commit()
         sys.stdout.write(f"pike {__version__}" + (f", commit {commit}\n" if commit else "\n"))
         top.exit()

@@ -150,8 +150,6 @@ class _Side(NamedTuple):
 
 
 def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
-    from pike_mixing.comparison.read_sides import has_logs
-
     source, a, b, models = arguments.source, arguments.a, arguments.b, arguments.models
     if models is not None and len(models) != 2:
         raise InputError(f"--models: {', '.join(models)}: name two, first A, then B: --models A B")
@@ -160,32 +158,47 @@ def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
     if len(source) == 2 and models is None:
         a, b = ([path] for path in source)
     elif source:
-        if models is None and len(source) == 1 and has_logs(source[0]):
-            raise InputError(
-                f"{source[0]} has logs of one side, A: give the folder of B, too: "
-                f"pike-mixing compare {source[0]} FOLDER"
-            )
         if models is None:
-            raise InputError(
-                "say which two of the source to compare, --models A B, or give the folders of both "
-                "sides: --a FOLDER --b FOLDER"
-            )
+            raise InputError(_missing_models_problem(source))
         if models[0] == models[1]:
             raise InputError(f"--models: both are {models[0]}: name two")
         return _Side(source, models[0]), _Side(source, models[1])
     if not (a and b):
-        options = {"--higher": arguments.higher, "--lower": arguments.lower}
-        options |= {"--metric": arguments.metric, "--tasks": arguments.tasks}
-        taken = [(n, o) for o, names in options.items() for n in names or () if Path(n).exists()]
-        why = "".join(f"; {n} was read as a name of {o}: put files before it" for n, o in taken[:1])
-        raise InputError(
-            f"give runs of both sides (--a PATH ... --b PATH ...), or a table and --models{why}"
-        )
+        raise InputError(_missing_side_problem(arguments))
     twice = {p.resolve() for p in a} & {p.resolve() for p in b}
     if twice and models is None:
         raise InputError(f"{sorted(twice)[0]} is on both sides: give each run to one of them")
     model_a, model_b = models or (None, None)
     return _Side(a, model_a), _Side(b, model_b)
+
+
+def _missing_models_problem(source: list[Path]) -> str:
+    """What to type where one source, or more than two, stand without --models."""
+    from pike_mixing.comparison.read_sides import has_logs
+
+    if missing := [path for path in source if not path.exists()]:
+        return f"{missing[0]} is not there: check the path"
+    if len(source) == 1 and has_logs(source[0]):
+        return (
+            f"{source[0]} has logs of one side, A: give the folder of B, too: "
+            f"pike-mixing compare {source[0]} FOLDER"
+        )
+    return (
+        "say which two of the source to compare, --models A B, or give the folders of both sides: "
+        "--a FOLDER --b FOLDER"
+    )
+
+
+def _missing_side_problem(arguments: argparse.Namespace) -> str:
+    """What to type where a side has no runs; an option of several words may have taken them."""
+    options = {"--higher": arguments.higher, "--lower": arguments.lower}
+    options |= {"--metric": arguments.metric, "--tasks": arguments.tasks}
+    taken = [(n, o) for o, names in options.items() for n in names or () if Path(n).exists()]
+    why = "".join(f"; {n} was read as a name of {o}: put files before it" for n, o in taken[:1])
+    if arguments.a or arguments.b:
+        side = "b" if arguments.a else "a"
+        return f"side {side.upper()} has no runs: give its folder, too: --{side} PATH{why}"
+    return f"give runs of both sides (--a PATH ... --b PATH ...), or a table and --models{why}"
 
 
 def _choose_columns(read: "Scores") -> "list[Column]":

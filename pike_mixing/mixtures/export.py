@@ -36,7 +36,9 @@ from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
 from pike_mixing.settings import parse_settings, unknown_name_message
 
-OF_DATASETS = {"hf", "hugging", "huggingface", "trainer", "transformers", "trl"}
+OF_DATASETS = {
+    *("datasets", "hf", "hugging", "huggingface", "sfttrainer", "trainer", "transformers", "trl")
+}
 """Words of names that people look for, whose trainers take what `interleave-datasets` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
@@ -215,7 +217,7 @@ def _local_files(path: str) -> list[Path]:
 def _field_problems(paths: Mapping[str, str], fields: Mapping[str, str]) -> list[str]:
     """Fields that the first records of a domain's first file do not have, or without a text."""
     found = (
-        text_field_problem(file, fields.get(domain, "text"), domain)
+        text_field_problem(file, fields.get(domain), domain)
         for domain, path in paths.items()
         for file in _local_files(path)[:1]
     )

@@ -20,9 +20,10 @@ Fields = dict[str, bool | None]
 """By name, `a.b` for b within a: whether the values are texts; None where all are null."""
 
 
-def text_field_problem(path: Path, field: str, domain: str) -> str | None:
+def text_field_problem(path: Path, field: str | None, domain: str) -> str | None:
     """Why a file's records have no text in a field, and what to type.
 
+    Where no field is named it is `text`, but rows that are packed already need none.
     None where they have, and where nothing can be said: a file that cannot be opened here, or a
     package that is missing, is the trainer's affair.
     """
@@ -30,6 +31,9 @@ def text_field_problem(path: Path, field: str, domain: str) -> str | None:
         fields = _read_fields(path)
     except (OSError, EOFError, ImportError, RecursionError, ValueError, csv.Error, zlib.error):
         return None
+    if field is None and "input_ids" in fields:
+        return None
+    field = field or "text"
     parts = field.split(".")
     around = [".".join(parts[:n]) for n in range(1, len(parts))]
     if not fields or any(name in fields and fields[name] is None for name in around):

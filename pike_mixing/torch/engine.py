@@ -27,6 +27,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     StatisticsNeed,
+    observes_step,
     rows_of_domains,
 )
 from pike_mixing.torch.step_gradient import StepGradient, StepResult, StepRows
@@ -141,21 +142,18 @@ class Engine:
     @property
     def needs_to_observe(self) -> bool:
         """Whether the method sees what the present step measures: to show it is to wait for it."""
-        needs = self.method.needs()
-        if needs.losses or needs.gramian or needs.losses_after or needs.reference:
-            return True
-        # A rule that only remembers, such as what was read, waits for no interval.
-        remembers = type(self.method).observe is not Method.observe
-        at_intervals = needs.statistics is not None or needs.validation is not None
-        return (remembers and not at_intervals) or needs.has_batch_statistics(self.step)
+        return observes_step(self.method, self.step)
 
     def observe(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
         if self.needs_to_observe:
-            after_K = None
-            if self.method.needs().losses_after:
+            needs, after_K = self.method.needs(), None
+            if needs.losses_after:
                 # What was measured before them has come when they have.
                 after_K = self.gradient.domain_means(self.gradient.passes.losses, self._rows)
-            self._observe_signals(dataclasses.replace(result.signals, loss_after_K=after_K))
+            # The loop has losses whatever the method needs, and not every trainer has.
+            loss_K = result.signals.loss_K if needs.losses else None
+            seen = dataclasses.replace(result.signals, loss_K=loss_K, loss_after_K=after_K)
+            self._observe_signals(seen)
         self.positions_K = self.positions_K + self._rows.count_K
         self.step += 1

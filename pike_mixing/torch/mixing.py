@@ -45,7 +45,15 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Ints
 from pike_mixing.delivered import Delivered, tokens_of_rows
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.interface import Method, Rounding, RunFacts, Statistics
+from pike_mixing.interface import (
+    Method,
+    Needs,
+    Rounding,
+    RunFacts,
+    State,
+    Statistics,
+    has_own_allocation,
+)
 from pike_mixing.method_registry import make
 from pike_mixing.settings import unknown_name_message
 from pike_mixing.torch import parallel, resume_state, rows
@@ -227,7 +235,8 @@ class Mixing(Engine):
             latency: Steps by which new weights act later. 0 where batches are drawn when they are
                 needed; with workers or a loader that prefetches, the steps that are drawn ahead.
             rounding: From weights to counts: nearest at each step, or right on average over the
-                steps; a method with an `allocate` of its own decides itself.
+                steps; a method with an `allocate` of its own decides itself. The nearest count of a
+                small weight is always 0: a warning is logged after 100 steps without a row.
             facts: Sizes and budget, for methods that ask for them.
             excess_fn: Excess of each row over a frozen reference model, for DoReMi: B means over
                 the row's tokens of max(l - l_reference, 0).
@@ -270,7 +279,12 @@ class Mixing(Engine):
         self.delivered = Delivered(dict.fromkeys(dataset.domains, 1.0)) if delivered else None
         own = loss_fn.loss_fn if isinstance(loss_fn, Passes) else loss_fn
         self.loss_fn = own or _refuse_missing_losses
-        self._watch = Watch(domains=dataset.domains)
+        rounded = rounding == "largest-remainder" and not has_own_allocation(self.method)
+        adapts = self.method.needs() != Needs()
+        # A collapse is told by the workflow alone, where its limit can be set.
+        self._watch = Watch(
+            domains=dataset.domains, adapts=adapts, rounded=rounded, least_effective_domains=0
+        )
         self._watched = self._watch.init()
         self._settings = {
             "rule": type(self.method).__name__,
@@ -466,6 +480,11 @@ class Mixing(Engine):
             coefficient=result.coefficient_K,
         )
         self._rows = at
+        self._warn_of_alarms(
+            self._watch.after_step(
+                self._watched, self.step, self.method.weights(self.state, self.step), at.count_K
+            )
+        )
         self.observe(result)
         self._at = self._empty_record()
         # The next step may train other parameters.
@@ -510,7 +529,10 @@ class Mixing(Engine):
         )
         given = {n: math.inf if math.isnan(loss) else loss for n, loss in losses.items()}
         loss_K = np.array([given.get(domain, math.nan) for domain in domains])
-        self._watched, alarms = self._watch.after_validation(self._watched, self.step, loss_K)
+        return self._warn_of_alarms(self._watch.after_validation(self._watched, self.step, loss_K))
+
+    def _warn_of_alarms(self, state_and_alarms: tuple[State, list[Alarm]]) -> list[Alarm]:
+        self._watched, alarms = state_and_alarms
         for alarm in alarms:
             log.warning("step %d: %s", alarm.step, alarm.message)
         return alarms

@@ -324,7 +324,8 @@ class StepGradient:
             gram_KxK=measured.gram_KxK,
             statistics=measured.statistics if measures else None,
         )
-        c_K = method.gradient_coefficients(state, signals)
+        loss_K = signals.loss_K if method.needs().losses else None
+        c_K = method.gradient_coefficients(state, dataclasses.replace(signals, loss_K=loss_K))
         if leave_gradient:
             chosen_K = domain_shares(rows) if c_K is None else c_K
             for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):

@@ -335,13 +335,19 @@ def _validation_warning(
     if not has_own_validation:
         more = store.remedy_for_few_documents(source)
         remedy = f"{more}, or set a larger packing.validation_share ({expected})"
-        if largest > LARGEST_SHARE:
-            remedy = f"cut long documents (documents: 2000 characters, of text files), {remedy}"
+    counted = f"{validation['documents']:,} documents "
+    is_few = validation["documents"] < ENOUGH_DOCUMENTS
+    counted += f"({'too few: ' if is_few else ''}{ENOUGH_DOCUMENTS} are enough), "
+    if largest > LARGEST_SHARE:
+        counted += (
+            f"{'and' if is_few else 'but'} the largest has {largest:.1%} of their tokens "
+            f"(limit {LARGEST_SHARE:.0%}), "
+        )
+        remedy = f"{store.remedy_for_unequal_documents(source)}, {remedy}"
     return (
-        f"domain {source.name!r}: little text is for validation: {validation['documents']:,} "
-        f"documents (of {ENOUGH_DOCUMENTS} that are enough), the largest {largest:.1%} of its "
-        f"tokens (at most {LARGEST_SHARE:.0%} is even), {validation['tokens']:,} of {tokens:,} "
-        f"tokens ({share:.1%}), so that losses are uncertain: {remedy}"
+        f"domain {source.name!r}: little text is for validation: {counted}"
+        f"{validation['tokens']:,} of {tokens:,} tokens ({share:.1%}), so that losses are "
+        f"uncertain: {remedy}"
     )
 
 

@@ -200,7 +200,10 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         for name in work.unsized_tokenizers()
     ]
     own = sorted({plan.runs[run]["rule"] for run in work.trained_runs()} - RULES.keys())
-    lines += [f"rule {r}: a plan imports none but ours: its runs are counted as mix's" for r in own]
+    lines += [
+        f"rule {r}: `pike plan` does not load your class: its runs are counted as those of mix"
+        for r in own
+    ]
     return "\n".join(lines)
 
 

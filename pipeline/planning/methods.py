@@ -15,11 +15,11 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pike_mixing import RULES, interface, method_registry
+from pike_mixing import RULES, interface, method_registry, method_trial
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import build_finder as finders
-from pike_mixing.interface import Method, Needs, RunFacts
+from pike_mixing.interface import Method, Needs
 from pike_mixing.settings import field_problems
 from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
@@ -42,6 +42,7 @@ def class_reference(mixing_rule: str) -> str:
     """Where a rule's class is: `module:Class`; an InputError where there is no such rule."""
     if mixing_rule in RULES:
         return RULES[mixing_rule]
+    method_registry.refuse_file_name(mixing_rule)
     module, _, name = mixing_rule.partition(":")
     if not name:
         raise InputError(method_registry.unknown_rule_message(mixing_rule))
@@ -53,7 +54,8 @@ def class_reference(mixing_rule: str) -> str:
     statements = [node for node in _syntax_nodes(module) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in statements for alias in node.names}
     if name not in imported and _custom_class_node(mixing_rule) is None:
-        raise InputError(f"rule: {module} defines no class {name!r}")
+        classes = [n.name for n in _syntax_nodes(module) if isinstance(n, ast.ClassDef)]
+        raise InputError(method_registry.undefined_class_message(module, name, classes))
     return mixing_rule
 
 
@@ -164,7 +166,9 @@ def run_needs(run: Mapping[str, Any]) -> Needs:
 @functools.cache
 def _cached_needs(mixing_rule: str, settings: str, domains: tuple[str, ...], steps: int) -> Needs:
     return (
-        _build_method(mixing_rule, settings).for_run(_assumed_run_facts(domains, 1, steps)).needs()
+        _build_method(mixing_rule, settings)
+        .for_run(method_trial.assumed_run_facts(domains, 1, steps))
+        .needs()
     )
 
 
@@ -172,12 +176,6 @@ def _cached_needs(mixing_rule: str, settings: str, domains: tuple[str, ...], ste
 def _build_method(mixing_rule: str, settings: str) -> Method:
     """The method of a rule with its settings as JSON: a plan asks for each in many runs."""
     return method_registry.build_method(mixing_rule, json.loads(settings), "")
-
-
-def _assumed_run_facts(domains: tuple[str, ...], budget: int, steps: int) -> RunFacts:
-    """As if all corpora were large and of one size, and other runs had found equal weights."""
-    sizes, equal = dict.fromkeys(domains, float(budget)), dict.fromkeys(domains, 1 / len(domains))
-    return RunFacts(sizes, budget_tokens=budget, mixture=equal, steps=steps)
 
 
 def settings_with_first_choices(run: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,18 +213,29 @@ def construction_problems(
     recipe: settings.Training,
     place: str,
 ) -> list[str]:
-    """Every reason why a rule cannot train: it is constructed, and makes its first state."""
+    """Every reason why a rule cannot train: it is constructed, and makes its first state.
+
+    A class of the user's own is shown a few steps of made-up signals, too.
+    """
     names = tuple(domains)
-    facts = _assumed_run_facts(names, recipe.rows * recipe.length * recipe.steps, recipe.steps)
+    facts = method_trial.assumed_run_facts(
+        names, recipe.rows * recipe.length * recipe.steps, recipe.steps
+    )
     try:
-        method = _build_method(mixing_rule, json.dumps(given)).for_run(facts)
-        interface.rows_of_domains(
-            method, method.init(names, seed=0), 0, recipe.rows, recipe.rounding, len(names)
-        )
+        with method_registry.own_faults_told(mixing_rule):
+            method = _build_method(mixing_rule, json.dumps(given)).for_run(facts)
+            if mixing_rule in RULES:
+                interface.rows_of_domains(
+                    method, method.init(names, 0), 0, recipe.rows, recipe.rounding, len(names)
+                )
+            else:
+                method_trial.try_method(
+                    method, names, recipe.rows, rounding=recipe.rounding, steps=recipe.steps
+                )
+            need = method.needs().statistics
     except InputError as error:
         lines = str(error).splitlines()
         return [place + line if line[0] in ".:" else f"{place}: {line}" for line in lines]
-    need = method.needs().statistics
     return [f"{place}: {problem}" for problem in recipe.variance_problems(need, len(names))]
 
 

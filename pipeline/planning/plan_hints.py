@@ -1,5 +1,6 @@
 """What a plan tells that is no mistake: what nothing uses, what could be better, what is next."""
 
+import math
 import os
 import re
 import subprocess
@@ -126,8 +127,10 @@ def few_document_hints(plan: Plan) -> list[str]:
         source = validate(local_files.LocalSource, values, place)
         try:
             local_files.check_first_documents(source)
-            few = local_files.explain_few_documents(
-                source, plan.config["packing"]["validation_share"]
+            # Of a text for the tokenizer alone nothing is scored.
+            scored = _scored_rows(plan, name)
+            few = scored and local_files.explain_few_documents(
+                source, plan.config["packing"]["validation_share"], *scored
             )
         except InputError as error:
             problems.append(f"{place}: {error}")
@@ -135,6 +138,16 @@ def few_document_hints(plan: Plan) -> list[str]:
         told += [f"{place}: {few}"] if few else []
     refuse(problems)
     return told
+
+
+def _scored_rows(plan: Plan, domain: str) -> tuple[int, int] | None:
+    """The rows that evaluations score of a domain, and tokens of each, where they are fewest."""
+    scored = [
+        (asked["rows"], plan.runs[run]["training"]["length"])
+        for run, asked in plan.evaluations.items()
+        if domain in plan.domains_read_by(run)
+    ]
+    return min(scored, key=math.prod, default=None)
 
 
 def slow_float32_hints(plan: Plan) -> list[str]:

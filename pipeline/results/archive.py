@@ -14,6 +14,7 @@ checkpoints are left out: the database's lineage has their SHA-256.
 import concurrent.futures
 import contextlib
 import datetime
+import difflib
 import functools
 import glob
 import importlib
@@ -44,7 +45,7 @@ from pipeline.results import (
     sql_views,
     tables,
 )
-from pipeline.results.database_reader import connect_experiment, query_rows
+from pipeline.results.database_reader import DATABASE, connect_experiment, query_rows
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
@@ -73,6 +74,7 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 
 def write_archive(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
+    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
     reads = {
         kind: {
             path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
@@ -124,13 +126,10 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     Returns:
         Where the results are, and what to ask next.
     """
-    inner = archive / "recorded"
-    if os.path.lexists(inner):
-        manifests.refuse_link(inner, archive)
-        archive = inner
+    archive = _find_archive(archive)
     made = _verify_archive_and_read_manifest(archive)
     wanted = set(only)
-    known = [name for read in made["reads"].values() for name in read]
+    known = {name for read in made["reads"].values() for name in read}
     refuse(
         [unknown_name_message(name, known, "--only") for name in sorted(wanted.difference(known))]
     )
@@ -171,6 +170,25 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     lines.append(f"What each table and figure shows: {pike} tables {shlex.quote(str(out))}")
     lines.append(f"The paper's claims: {pike} claims {whole}")
     return "\n".join(lines)
+
+
+def _refuse_missing_folder(given: Path, inside: str, wanted: str) -> None:
+    """Stops at a folder that is not there, and names the nearest one beside that has a file."""
+    if not os.path.lexists(given):
+        beside = [one.parent.name for one in given.parent.glob(f"*/{inside}")]
+        near = difflib.get_close_matches(given.name, beside, n=1)
+        hint = f"did you mean {given.with_name(near[0])}?" if near else f"give {wanted}"
+        raise InputError(f"{given} does not exist: {hint}")
+
+
+def _find_archive(given: Path) -> Path:
+    """The archive that a folder is, or has in it as a crate does."""
+    _refuse_missing_folder(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
+    inner = given / "recorded"
+    if not os.path.lexists(inner):
+        return given
+    manifests.refuse_link(inner, given)
+    return inner
 
 
 def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
@@ -381,6 +399,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write_crate(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has."""
+    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
     settings = results / "settings" / "experiment.json"
     result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"

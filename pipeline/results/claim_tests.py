@@ -22,6 +22,8 @@ from pike_mixing.comparison.mean_difference import (
 )
 from pipeline.results.record_loader import insert_rows
 
+VERDICTS = ("supported", "contradicted", "not significant", "too few seeds", "not run")
+"""Of claims, in the order in which people are shown them."""
 MANY = 10_000
 """Degrees of freedom where an error over documents is as good as known."""
 MOST_SEEDS = 1_000

@@ -192,10 +192,31 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
         and not result_manifests.outdated_parts(one, "database")
     ]
     log.warning(
-        "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s",
+        "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s%s",
         *(database, ", ".join(changed[:3]), more, output_root.command_to_make(database)),
+        "" if is_of_some_runs(database) else _hint_of_changed_outputs(database),
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
+
+
+def _hint_of_changed_outputs(database: Path) -> str:
+    """What restores only the tables and figures whose queries changed since; "" where none can."""
+    folder, since = database.parent, _modified_time(database)
+    if not output_root.find_archive(folder):
+        return ""
+    changed = [
+        path
+        for kind, suffix in (("table", "md"), ("figure", "svg"))
+        for path in sorted((folder / f"{kind}s").glob(f"*.{suffix}"))
+        if any(
+            _modified_time(Path(sql_views.file_of(view))) > since
+            for view in sql_views.views_in_order(sql_views.view_of(f"{kind}_{path.stem}"))
+        )
+    ]
+    if not changed:
+        return ""
+    words = [output_root.command_to_make(changed[0]), *(path.stem for path in changed[1:])]
+    return f", `{' '.join(words)}` only what the changed queries show"
 
 
 def other_version_error(database: Path, view: str = "") -> InputError:
@@ -282,7 +303,11 @@ def select_rows(
         if left and not problems:
             more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
             told = ", ".join([*map(str, left)][:5]) + more
-            log.warning("%s leaves out rows of %s: %s", at, view, told)
+            log.warning(
+                "%s leaves out rows of %s: %s; to keep a row that the selection does not name, let "
+                "%s give it no %s (`null as %s`)",
+                *(at, view, told, sql_views.file_of(view), column, column),
+            )
         result = list(itertools.compress(result, belongs))
     refuse(problems)
     return result
@@ -322,6 +347,8 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         if name not in known:
             if name in sql_views.view_sql_by_name():
                 raise other_version_error(database, name)
+            if views := sql_views.views_named(name):
+                raise InputError(f"{database} has no {name}: did you mean {' or '.join(views)}?")
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()
 

@@ -87,6 +87,8 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         mark for mark, sign in number_marks.SIGNS.items() if any(sign in r["sign"] for r in result)
     }
     empty = [] if panels else [sql_views.EMPTY]
+    if empty:
+        sql_views.warn_of_empty_output(figure.name, view)
     caption = " ".join([sql_views.caption(view), *empty, *number_marks.notes_of_marks(signed)])
     facts = {"name": figure.name, "caption": caption, "lines": kind.lines, "view": view}
     with atomic_files.atomic_write(places[".json"], "figure") as partial:

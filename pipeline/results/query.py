@@ -14,6 +14,7 @@ import duckdb
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
 from pipeline.results import sql_views
+from pipeline.results.claim_tests import VERDICTS
 from pipeline.results.database_reader import (
     connect,
     find_database,
@@ -23,7 +24,6 @@ from pipeline.results.database_reader import (
     open_current_version,
     other_version_error,
     query_rows,
-    whole_database_hint,
 )
 from pipeline.results.record_loader import insert_rows
 from pipeline.runtime import output_formats
@@ -50,7 +50,6 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     database = find_database(database)
     try:
         with connect(database) as connection:
-            log_database_used(connection, database)
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
                 again = f"{program_command('pike')} query 'select * {sql.strip()}'"
                 log.warning("all columns: `%s`, or --format csv", again)
@@ -58,10 +57,14 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             statement = _single_statement(connection, sql)
             _add_stale_table(connection, sql, database)
             if format == "parquet":
-                return _parquet_bytes(connection, statement)
+                content = _parquet_bytes(connection, statement, database)
+                log_database_used(connection, database)
+                return content
             answer = connection.execute(statement)
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
+            # Of what it cannot answer, the error says where to ask.
+            log_database_used(connection, database)
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _query_error(error, database) from None
     if format == "csv":
@@ -73,9 +76,9 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
 
 
 def show_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
-    """The paper's claims, or one of them, with our number and verdict, in its order.
+    """The paper's claims, or one of them, with our number and verdict.
 
-    format: text, or json with all columns.
+    format: text, by verdict, or json with all columns, in the paper's order.
     """
     if database is not None and not database.exists() and not database.suffix:
         raise InputError(
@@ -84,13 +87,10 @@ def show_claims(database: Path | None, format: str = "text", claim: str | None =
         )
     database = find_database(database)
     with open_current_version(database) as connection:
+        every = query_rows(connection, "from claims order by position")
         log_database_used(connection, database)
         if is_of_some_runs(database):
-            log.warning(
-                "claims about other runs than those are `not run` here: for all claims, ask %s",
-                whole_database_hint(database),
-            )
-        every = query_rows(connection, "from claims order by position")
+            log.warning("claims about other runs than those are `not run` here")
     if claim is not None:
         names = [one["claim"] for one in every]
         if claim not in names:
@@ -103,12 +103,26 @@ def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
     if not claims:
         yield "This experiment has none of the paper's claims."
         return
+    groups: dict[str, list[dict[str, Any]]] = {verdict: [] for verdict in VERDICTS}
+    for one in claims:
+        groups[one["verdict"]].append(one)
+    for verdict, group in groups.items():
+        if group:
+            yield output_formats.colour_text(f"{len(group)} {verdict}", "bold")
+            yield from _claim_group_lines(group)
+    own = sum(one["published_verdict"] == "contradicted" for one in claims)
+    yield f"contradicted by the paper's own tables: {own}"
+    yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
+    yield "What each verdict means, also that of too few seeds beside a p: docs/claims.md"
+
+
+def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
     for one in claims:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis_text(one)})"
         p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
-        yield f"{one['claim']}: {output_formats.colour_text(one['verdict'], 'bold')}{p}{ours}"
+        yield f"{one['claim']}: {one['verdict']}{p}{ours}"
         yield from _indented_lines(one["statement"])
         if one["cell"]:
             yield f"    {one['cell']}"
@@ -117,11 +131,6 @@ def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
                 f"    The paper's own tables contradict it: {one['published_recomputed']:.3g} "
                 f"{one['unit']}, {one['published_cell']}"
             )
-    own = sum(one["published_verdict"] == "contradicted" for one in claims)
-    yield f"contradicted by the paper's own tables: {own}"
-    yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
-    counts = Counter(one["verdict"] for one in claims)
-    yield ", ".join(f"{n} {verdict}" for verdict, n in counts.most_common())
 
 
 def _basis_text(claim: dict[str, Any]) -> str:
@@ -190,15 +199,18 @@ def _refuse_duplicate_columns(columns: list[str]) -> None:
         )
 
 
-def _query_error(error: Exception, database: Path | None = None) -> InputError:
+def _query_error(error: Exception, database: Path) -> InputError:
     lacking = re.search(r"Table with name \"?(\w+)", str(error))
-    if database and lacking and lacking[1].lower() in sql_views.view_sql_by_name():
-        return other_version_error(database, lacking[1].lower())
+    name = lacking[1].lower() if lacking else ""
+    if name in sql_views.view_sql_by_name():
+        return other_version_error(database, name)
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
+    if views := sql_views.views_named(name):
+        return InputError(f"{database} has no {name}: did you mean {' or '.join(views)}? ({hint})")
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.
         text += "\n  A time with a time zone is shown after ::timestamp or ::text behind it."
-    return InputError(f"the query cannot be answered ({hint}):\n{text}")
+    return InputError(f"{database} cannot answer the query ({hint}):\n{text}")
 
 
 def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: Path) -> None:
@@ -224,7 +236,9 @@ def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: 
     insert_rows(connection, "stale", sorted(map(list, stale)))
 
 
-def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bytes:
+def _parquet_bytes(
+    connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement, database: Path
+) -> bytes:
     relation = connection.sql(statement)
     if relation is None:
         raise InputError("the statement has no rows to write as Parquet: ask with `select`")
@@ -236,5 +250,5 @@ def _parquet_bytes(connection: duckdb.DuckDBPyConnection, statement: duckdb.Stat
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _query_error(error) from None
+        raise _query_error(error, database) from None
     return out.getvalue()

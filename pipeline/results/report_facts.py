@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 from markupsafe import Markup, escape
 
+from pipeline.results.claim_tests import VERDICTS
 from pipeline.results.database_reader import Row, query_rows
 
 REPORT = Path(__file__).parent / "report"
@@ -71,12 +72,11 @@ def claim_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     result = query_rows(
         connection, "select claim, statement, published_verdict, verdict from claims"
     )
-    order = ("supported", "contradicted", "not significant", "too few seeds", "not run")
     if all(row["verdict"] == "not run" for row in result):
         return []
     return [
         {"verdict": verdict, "claims": same}
-        for verdict in order
+        for verdict in VERDICTS
         if (same := [row for row in result if row["verdict"] == verdict])
     ]
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import logging
 import os
 import re
 import textwrap
@@ -14,6 +15,8 @@ from pike_mixing.errors import InputError
 
 if TYPE_CHECKING:
     import duckdb
+
+log = logging.getLogger("pike")
 
 SQL = Path(__file__).parent / "sql"
 SCHEMA = ("schema", "verdict_rules")
@@ -66,7 +69,7 @@ def explain_failure(*names: str) -> Iterator[None]:
         yield
     # Others are of the disk or the memory.
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
-        files = " ".join(map(_file_of, names))
+        files = " ".join(map(file_of, names))
         text = textwrap.indent(str(error).strip(), "  ")
         raise InputError(
             f"{files}: DuckDB cannot run the query:\n{text}\nCorrect it; `git diff {files}` shows "
@@ -109,7 +112,15 @@ def view_sql_by_name() -> dict[str, str]:
     return {name: _read_text(path) for name, path in result.items() if name not in SCHEMA}
 
 
-def _file_of(name: str) -> str:
+def warn_of_empty_output(name: str, view: str) -> None:
+    """Says in a line that a table or figure is empty, and which file decides that."""
+    log.warning(
+        "%s is empty: %s gives no row of a selected run; if there are such runs, check its `where`",
+        *(name, file_of(view)),
+    )
+
+
+def file_of(name: str) -> str:
     """The file of a view, or of the `SCHEMA`."""
     return os.path.relpath(next(SQL.rglob(f"{name}.sql")))
 
@@ -144,6 +155,12 @@ def views_in_order(*wanted: str) -> list[str]:
         raise InputError(f"views of pipeline/results/sql read each other: {circle}") from None
 
 
+def views_named(name: str) -> list[str]:
+    """The views of the table and the figure of a name that is no view itself."""
+    known = view_sql_by_name()
+    return [view for kind in ("table", "figure") if (view := f"{kind}_{name}") in known]
+
+
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
     return output if output in view_sql_by_name() else output.partition("_")[2]
@@ -154,7 +171,7 @@ def caption(view: str) -> str:
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(
-            f"{_file_of(view)} does not open with a comment: its first lines, each behind `--`, "
+            f"{file_of(view)} does not open with a comment: its first lines, each behind `--`, "
             "are the caption"
         )
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())

@@ -23,17 +23,19 @@ A table is one SQL file. Its view returns one row per cell, in the table's order
     best                  optional: the table's own mark of the best, in italics
     published             optional: the paper's value, shown in brackets
     runs                  optional: the runs behind the cell; absent: all of its method
+    run_values            optional: the value of each of these runs, of which the cell has the mean
     pairs                 optional: the seeds of a comparison, which both methods have
     one_seed              optional: whether the interval in its text is of one seed
     other_sign            optional: whether the paired difference to Mix has another sign than that
                           of the values
 
-and any further columns (method, metric, shots ...) that a selection may name. The first paragraph
-of the comment that opens the file is the table's caption. Cells of a method whose runs warned get
-the signs of the view `doubtful_runs`, and errors of one seed another one.
+and any of `UNSHOWN`, which a selection may name. Other columns are shown nowhere: a warning says
+so. The first paragraph of the comment that opens the file is the table's caption. Cells of a method
+whose runs warned get the signs of the view `doubtful_runs`, and errors of one seed another one.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,6 +54,14 @@ COLUMNS = (
     "column_label", "decimals",
 )  # fmt: skip
 OPTIONAL = ("unit", "value", "error", "better")
+UNSHOWN = ("method", "metric", "shots", "formulation", "quantity", "block", "paper_table")
+"""Columns that our views have for selections and for their order."""
+KNOWN = {
+    *COLUMNS, *OPTIONAL, *UNSHOWN, *number_marks.NOTES, "significant", "above_chance", "text",
+    "published", "runs", "run_values", "pairs",
+}  # fmt: skip
+
+log = logging.getLogger("pike")
 
 
 @dataclass(frozen=True)
@@ -127,6 +137,8 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
     """
     with connect_experiment(database) as connection:
         result = select_rows(connection, table.view, table.selection, place)
+        columns = [name for name, *_ in connection.execute(f"describe {table.view}").fetchall()]
+        _check_columns(table, columns, place)
         made: dict[tuple[str | None, ...], list[str]] = {
             (scenario, model, method): runs
             for scenario, model, method, runs in connection.execute(
@@ -134,12 +146,8 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
             ).fetchall()
         }
         doubts = number_marks.read_doubts(connection, place)
-    missing = [name for name in COLUMNS if result and name not in result[0]]
-    if missing:
-        raise InputError(
-            f"{place}: the view {table.view} gives no cells, it lacks {', '.join(missing)}: name "
-            "one that describes a table"
-        )
+    if not result:
+        sql_views.warn_of_empty_output(table.name, table.view)
     for row in result:
         row |= {name: row.get(name) for name in OPTIONAL}
         key = row["scenario"], row["model"], row.get("method")
@@ -149,6 +157,25 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
         row["one_seed"] = row.get("one_seed") or (row["error"] is not None and seeds == 1)
     sections = dict.fromkeys(row["section"] for row in result)
     return [make_section([row for row in result if row["section"] == name]) for name in sections]
+
+
+def _check_columns(table: TableSettings, columns: Sequence[str], place: str) -> None:
+    """Refuses a view that gives no cells, and warns of columns that no table shows."""
+    file = sql_views.file_of(table.view)
+    if missing := [name for name in COLUMNS if name not in columns]:
+        remedy = f"add them, or name another view ({place}: query)"
+        if table.query is None:
+            remedy = f"add them; `git diff {file}` shows what was changed"
+        raise InputError(
+            f"{file} gives no cells of a table, it lacks the columns {', '.join(missing)}: {remedy}"
+        )
+    for name in columns:
+        if name not in KNOWN and name not in table.selection:
+            log.warning(
+                "%s: the column %s is not shown: a column of the table is rows with their own "
+                "column_label and column_position",
+                *(file, name),
+            )
 
 
 def make_section(rows: list[Row]) -> TableSection:

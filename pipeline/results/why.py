@@ -5,6 +5,7 @@ import functools
 import json
 import logging
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import duckdb
 
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
+from pipeline.planning import output_root
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (
     Row,
@@ -37,6 +39,12 @@ LINEAGE = """
 """
 FACTS = ("revision", "licence", "device", "weights_sha256", "data_fingerprint")
 """Facts of a manifest that the tree shows."""
+RUN_VALUES = {
+    "table_perplexity": "select run, domain, perplexity from validation where final and ",
+    "table_accuracy": "select run, task, shots, formulation, metric, value from run_accuracies "
+    "where ",
+}
+"""Of views without a column `run_values`: where the values of each run are."""
 MANY = 8
 """Artifacts of one kind beside each other that are all unfolded."""
 
@@ -59,7 +67,7 @@ def explain_artifact(
         row: Of a table, the method or the label of a row: what that row alone was made from.
     """
     database = find_database(database)
-    named, numbers = {}, list[str]()
+    named, numbers, values = {}, list[str](), dict[str, list[str]]()
     with open_current_version(database) as connection:
         log_database_used(connection, database)
         lineage = {
@@ -76,7 +84,8 @@ def explain_artifact(
         if row is not None:
             cells = _cells_of_row(connection, lineage[artifact], row)
             inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
-            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]))
+            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]), database)
+            values = _values_by_run(cells)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
     made = lineage[artifact]
@@ -88,10 +97,21 @@ def explain_artifact(
     stale: dict[str, list[str]] = {}
     for one in read_stale_work(database) or ():
         stale.setdefault(one.artifact, []).append(one.reason)
-    tree = _LineageTree(lineage, stale, named)
+    tree = _LineageTree(lineage, stale, named, values)
     if format == "json":
         return output_formats.render(format, tree.chain(artifact), str)
-    return output_formats.render(format, None, lambda: "\n".join([*numbers, *tree.lines(artifact)]))
+    folder = database.parents[1] if is_of_some_runs(database) else database.parent
+
+    def as_text() -> str:
+        lines = [*numbers, *tree.lines(artifact)]
+        if output_root.find_archive(folder):
+            lines.append(
+                f"{folder} was restored: of these files it has the tables and figures alone; of "
+                "the runs' and corpora's files, its records have the SHA-256"
+            )
+        return "\n".join(lines)
+
+    return output_formats.render(format, None, as_text)
 
 
 def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
@@ -129,7 +149,7 @@ def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -
     return own
 
 
-def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
+def _numbers_of_row(cells: list[Row], view: str, database: Path) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
@@ -142,11 +162,32 @@ def _numbers_of_row(cells: list[Row], view: str) -> list[str]:
             lines.append(f"{cell['row_label']}, {cell['section']}")
         unit = f" {cell['unit']}" if cell.get("unit") and not cell.get("text") else ""
         runs = ""
-        if unit and cell.get("runs"):
+        if cell.get("run_values") or (unit and cell.get("runs")):
             runs = f", over {output_formats.count_of(len(cell['runs']), 'run')}"
         lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
-    pike = program_command("pike")
-    return [*lines, f"`{pike} query 'from {view}'` has the numbers; the row was made from:"]
+    pike, asked = program_command("pike"), ""
+    if database != find_database(None):
+        asked = f" --database {shlex.quote(str(database))}"
+    method = cells[0].get("method")
+    if view in RUN_VALUES and method:
+        values = shlex.quote(f"{RUN_VALUES[view]}method = '{method}'")
+        lines.append(f"Of each run: `{pike} query {values}{asked}`")
+    return [*lines, f"`{pike} query 'from {view}'{asked}` has the numbers; the row was made from:"]
+
+
+def _values_by_run(cells: list[Row]) -> dict[str, list[str]]:
+    """Of each run its values, of which the row's numbers are the means."""
+    result: dict[str, list[str]] = {}
+    several = len({cell["row_label"] for cell in cells}) > 1
+    for cell in cells:
+        label = cell["column_label"]
+        if several:
+            label = f"{cell['row_label']}, {label}"
+        unit = f" {cell['unit']}" if cell.get("unit") else ""
+        for run, value in zip(cell.get("runs") or (), cell.get("run_values") or (), strict=False):
+            number = number_marks.number_with_error(value, None, cell["decimals"])
+            result.setdefault(run, []).append(f"{label}: {number}{unit}")
+    return result
 
 
 def _inputs_of_row(
@@ -193,9 +234,14 @@ class _LineageTree:
     """Artifacts with what they were made from."""
 
     def __init__(
-        self, lineage: Mapping[str, Row], stale: Mapping[str, list[str]], rows: Mapping[str, str]
+        self,
+        lineage: Mapping[str, Row],
+        stale: Mapping[str, list[str]],
+        rows: Mapping[str, str],
+        values: Mapping[str, list[str]],
     ) -> None:
         self._lineage, self._stale, self._rows = lineage, stale, rows
+        self._values = dict(values)
         self._seen: set[str] = set()
 
     def chain(self, name: str) -> list[Row]:
@@ -247,6 +293,9 @@ class _LineageTree:
         if code and (commit := row["code_commit"]):
             code += f" at {commit[:12]}{'+' if commit.endswith('+') else ''}"
         yield f"{indent}{name}{of_row}  [{row['produced_by']}{code}]"
+        # Beside the first artifact of a run that is named.
+        for value in self._values.pop(name.partition("/")[2], ()):
+            yield f"{detail}{value}"
         yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
         facts = row["facts"]
         if shown := [f"{key} {facts[key]}" for key in FACTS if facts.get(key)]:

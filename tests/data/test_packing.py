@@ -276,12 +276,30 @@ SHORT, LONG = texts_of(9, "validation"), texts_of(99, "train")
     [
         # Texts have 9 and 99 letters, and each an end: 2,000 of 22,000 tokens; 1,990 of 3,990;
         # 2,000 of 4,000. One of 108 letters more is 109 of 2,109 tokens of validation.
-        (SHORT[:200] + LONG[:200], (200, "0.5%", "2,000 of 22,000 tokens (9.1%)")),
-        (SHORT[:199] + LONG[:20], (199, "0.5%", "1,990 of 3,990 tokens (49.9%)")),
+        (
+            SHORT[:200] + LONG[:200],
+            ("200 documents (200 are enough)", "2,000 of 22,000 tokens (9.1%)"),
+        ),
+        (
+            SHORT[:199] + LONG[:20],
+            ("199 documents (too few: 200 are enough)", "1,990 of 3,990 tokens (49.9%)"),
+        ),
         (SHORT[:200] + LONG[:20], None),
         (
             [*SHORT[:200], texts_of(108, "validation")[0], *LONG[:20]],
-            (201, "5.2%", "2,109 of 4,109 tokens (51.3%)"),
+            (
+                "201 documents (200 are enough), but the largest has 5.2% of their tokens (limit "
+                "2%)",
+                "2,109 of 4,109 tokens (51.3%)",
+            ),
+        ),
+        (
+            [*SHORT[:99], texts_of(108, "validation")[0], *LONG[:10]],
+            (
+                "100 documents (too few: 200 are enough), and the largest has 9.9% of their tokens "
+                "(limit 2%)",
+                "1,099 of 2,099 tokens (52.4%)",
+            ),
         ),
     ],
 )
@@ -292,9 +310,11 @@ def test_little_text_for_validation_is_told(packed, caplog, documents, told):
         assert warnings == []
         return
     (warning,) = warnings
-    count, largest, tokens = told
-    assert f"for validation: {count} documents (of 200 that are enough)" in warning
-    assert f"the largest {largest} of its tokens (at most 2% is even), {tokens}, so that" in warning
+    count, tokens = told
+    assert f"little text is for validation: {count}, {tokens}, so that losses" in warning
+    assert ("are uncertain: split long documents into several records" in warning) == (
+        "largest" in count
+    )
     assert warning.endswith("or set a larger packing.validation_share (0.3)")
 
 

@@ -14,7 +14,7 @@ def foreign(project):
         connection.execute("create table own (x integer)")
 
 
-QUESTION = "the query cannot be answered"
+QUESTION = "cannot answer the query"
 
 
 def asks(bad, sql, *says, options=""):

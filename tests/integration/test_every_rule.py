@@ -1,6 +1,8 @@
 """Every rule of the table runs in a loop of one's own, whoever makes the passes."""
 
+import dataclasses
 import json
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import torch
 from torch import nn
 
 from pike_mixing import METHODS, method_registry
-from pike_mixing.interface import RunFacts
+from pike_mixing.interface import Method, Needs, RunFacts
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 from pipeline.planning import method_catalogue
 
@@ -24,9 +26,10 @@ SETTINGS = {
 MOMENTS = ("adatask",)
 
 
-def mixing_of(rule):
-    required = method_catalogue.example_settings(rule)
-    method = method_registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
+def mixing_of(rule, method=None):
+    if method is None:
+        required = method_catalogue.example_settings(rule)
+        method = method_registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
     torch.manual_seed(0)
     model, reference = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)
     draw = torch.Generator().manual_seed(1)
@@ -105,3 +108,57 @@ def test_passes_that_the_method_makes_train_the_same(rule):
     assert found == expected
     torch.testing.assert_close(passing.model.weight, mixing.model.weight, rtol=1e-4, atol=1e-5)
     assert passing.weights == pytest.approx(mixing.weights, rel=1e-4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Noting(Method):
+    """Notes the names of what each hook is given."""
+
+    wants: tuple[str, ...]
+    notes: ClassVar[dict[str, set[str]]] = {}
+
+    def needs(self):
+        return Needs(**dict.fromkeys(self.wants, True))
+
+    def init(self, domains, seed):
+        return {"weights_K": np.full(len(domains), 1 / len(domains))}
+
+    def note(self, hook, signals):
+        given = {n for n, value in vars(signals).items() if value is not None}
+        self.notes[hook] = given - {"step", "batch_rows", "count_K"}
+
+    def loss_weights(self, state, signals):
+        self.note("loss_weights", signals)
+
+    def gradient_coefficients(self, state, signals):
+        self.note("gradient_coefficients", signals)
+
+    def observe(self, state, signals):
+        self.note("observe", signals)
+        return state
+
+
+@pytest.mark.parametrize("own_passes", [False, True])
+@pytest.mark.parametrize(
+    ("wants", "before", "after"),
+    [
+        ((), set(), set()),
+        (("losses",), set(), {"loss_K"}),
+        (("losses_after",), set(), {"loss_after_K"}),
+        (("weighs_losses", "losses_after"), {"loss_K"}, {"loss_after_K"}),
+        (("reference",), {"excess_K"}, {"excess_K"}),
+        (("gramian",), {"gram_KxK"}, {"gram_KxK"}),
+        (("gramian", "losses"), {"gram_KxK", "loss_K"}, {"gram_KxK", "loss_K"}),
+    ],
+)
+def test_a_rule_is_given_what_it_asks_for_alone(wants, before, after, own_passes):
+    optimizer, mixing = mixing_of("own", Noting(wants))
+    Noting.notes.clear()
+    if own_passes:
+        for _ in mixing.steps():
+            mixing.backward()
+            ends(optimizer, mixing, [])
+    else:
+        trained(optimizer, mixing)
+    asked = "gradient_coefficients" if "gramian" in wants else "loss_weights"
+    assert Noting.notes == {asked: before, "observe": after}

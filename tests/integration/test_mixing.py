@@ -603,3 +603,58 @@ def test_statistics_and_weights_are_those_without_a_scaler(batch):
     assert torch.equal(scaled[1], plain[1])
     assert scaled[0][-1]["mixing/variance/b"] > 0
     assert len({step["mixing/weight/b"] for step in scaled[0]}) > 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Leans(Method):
+    """Asks for losses and keeps its weights."""
+
+    weight: float = 0.05
+
+    def needs(self):
+        return Needs(losses=True)
+
+    def init(self, domains, seed):
+        return {"weights_K": np.array([1 - self.weight, self.weight])}
+
+
+@dataclasses.dataclass(frozen=True)
+class Deals(Leans):
+    """Deals the rows itself, and asks for nothing."""
+
+    def needs(self):
+        return Needs()
+
+    def allocate(self, state, step, b):
+        return np.array([b, 0])
+
+
+ROUNDED = 'its weight of 0.05 is rounded to 0 of 8 rows: write rounding="systematic"'
+
+
+@pytest.mark.parametrize(
+    ("method", "rounding", "told"),
+    [
+        (Leans(), "largest-remainder", ROUNDED),
+        (Fixed(weights_by_domain={"a": 0.95, "b": 0.05}), "largest-remainder", ROUNDED),
+        # 0.05 x 8 rows: two rows in five steps.
+        (Leans(), "systematic", None),
+        (Leans(0.1), "largest-remainder", None),
+        # What was chosen, or is measured only, misses nothing.
+        (Fixed(weights_by_domain={"a": 1, "b": 0}), "largest-remainder", None),
+        (Leans(0.0), "largest-remainder", None),
+        (Deals(), "largest-remainder", None),
+    ],
+)
+def test_a_weight_that_is_always_rounded_to_no_row_is_told_once(caplog, method, rounding, told):
+    model = Mean()
+    dataset = MixedDataset(DOMAINS, 8, micro_batch_rows=8, steps=210)
+    mixing = Mixing(method, dataset, model, losses, rounding=rounding)
+    for batch in mixing.data_loader():
+        mixing.loss(model, batch)
+        mixing.end_step()
+    warned = [r.getMessage() for r in caplog.records if "had no row" in r.getMessage()]
+    assert len(warned) == (told is not None)
+    if told:
+        assert warned[0].startswith("step 99: b had no row in the last 100 steps: ")
+        assert told in warned[0]

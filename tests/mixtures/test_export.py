@@ -750,7 +750,7 @@ def test_what_cannot_be_told_is_refused(said, words, message):
         ("famo", "type: pike-mixing methods famo"),
         (
             "claims",
-            "'claims' is a command of `pike`, which `make setup` installs: type: pike claims",
+            "'claims' is a command of `pike`, which `make setup` puts into the clone: type: .venv",
         ),
     ],
 )
@@ -819,6 +819,11 @@ def test_a_field_of_few_records_is_found_and_text_files_have_one(said, tmp_path)
     path = ["--path", f"web={tmp_path}/a.jsonl", "--field", "web=late"]
     assert "no field 'late', but id, body: type" in said(*words, *path, code=2)
     said(*words, "--path", f"web={tmp_path}/list.json")
+    # Rows that are packed already have no text.
+    write_records(tmp_path / "packed.jsonl", [{"input_ids": [1, 2], "source": "a"}])
+    path = ["--path", f"web={tmp_path}/packed.jsonl"]
+    said(*words, *path)
+    assert "no field 'text'" in said(*words, *path, "--field", "web=text", code=2)
     path = ["--path", f"web={tmp_path}/*.txt"]
     said(*words, *path)
     assert "no field 'body', but text: type, for example, web=text" in said(

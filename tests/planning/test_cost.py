@@ -366,7 +366,7 @@ def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):
     damaged.parent.mkdir(parents=True)
     damaged.write_text("{", encoding="utf-8")
     text = cost.cost_report([path], devices=["cpu"])
-    assert "\nrule pike_mixing.rules.static:Random: a plan imports none but ours: its" in text
+    assert "\nrule pike_mixing.rules.static:Random: `pike plan` does not load your class:" in text
     assert "\ntokenizer installed: its file is not here: 256,000 pieces are assumed" in text
 
 

@@ -17,9 +17,93 @@ def test_the_page_is_what_the_command_prints():
     assert [rule for rule in METHODS if f"\n| [{rule}](../pike_mixing/rules/" not in text] == []
 
 
-def test_a_rule_of_ones_own_is_shown_too():
-    text = method_catalogue.describe_methods("pike_mixing.rules.static:Mix")
-    assert text.startswith("pike_mixing.rules.static:Mix\n")
+@pytest.mark.parametrize(
+    ("place", "last"),
+    [
+        (
+            "static:Mix",
+            "\n  tried        a few steps of made-up signals of three domains: no fault",
+        ),
+        ("pike:PiKE", "\n  not tried    zeta1 has no default: make run tries the rule with yours"),
+    ],
+)
+def test_a_rule_of_ones_own_is_shown_too(place, last):
+    text = method_catalogue.describe_methods(f"pike_mixing.rules.{place}")
+    assert text.startswith(f"pike_mixing.rules.{place}\n")
+    assert last in text
+
+
+FAULTY = """
+import dataclasses
+import numpy as np
+from pike_mixing import Method, Needs, StatisticsNeed
+
+{before}
+
+@dataclasses.dataclass(frozen=True)
+class Faulty(Method):
+    def needs(self):
+        {needs}
+
+    def init(self, domains, seed):
+        {init}
+
+    def observe(self, state, signals):
+        K = 3
+        {observe}
+"""
+SOUND = {
+    "before": "",
+    "needs": "return Needs(losses=True)",
+    "init": 'return {"weights_K": np.full(len(domains), 1 / len(domains))}',
+    "observe": "return state",
+}
+STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh=True, rows=4))"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        (
+            {"before": "1 / 0"},
+            r"fails: ZeroDivisionError: division by zero \(.*mine\.py:6, in <mod",
+        ),
+        ({"needs": "return Need()"}, r"NameError: name 'Need' is not .* \(.*mine\.py:11, in needs"),
+        ({"init": "return {}[seed]"}, r"fails: KeyError: 0 \(.*mine\.py:14, in init\): mend it"),
+        (
+            {"observe": "return np.ones(2) + np.ones(3)"},
+            r"fails: ValueError: operands could not .* \(.*mine\.py:18, in observe\)",
+        ),
+        # First measured at step 900.
+        ({"needs": STATISTICS, "observe": "1 / 0"}, r"ZeroDivisionError.*mine\.py:18, in observe"),
+        (
+            {"observe": 'return {"weights_K": np.array([2, -1, 0.0])}'},
+            "observe, step 0: the next weights: .* numbers that are not negative",
+        ),
+        (
+            {"observe": 'return {"weights_K": np.ones(2) / 2}'},
+            "step 0: the next weights: the shape",
+        ),
+        ({"observe": 'return {"weights_K": np.ones(3)}'}, "weights sum to 3: have it divide them"),
+        # The second step has no row of a domain.
+        (
+            {"observe": 'return {"weights_K": signals.loss_K / signals.loss_K.sum()}'},
+            "observe, step 1: the next weights: .nan nan nan.* the batch has no row of '[abc]'",
+        ),
+        ({}, None),
+    ],
+)
+def test_a_fault_of_ones_own_rule_is_one_sentence(own_modules, changes, told):
+    source = FAULTY
+    for name, line in (SOUND | changes).items():
+        source = source.replace(f"{{{name}}}", line)
+    (own_modules / "mine.py").write_text(source)
+    if told is None:
+        assert "no fault" in method_catalogue.describe_methods("mine:Faulty")
+        return
+    with pytest.raises(InputError, match=told) as caught:
+        method_catalogue.describe_methods("mine:Faulty")
+    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_every_row_of_a_table_has_as_many_cells_as_its_head():
@@ -51,6 +135,9 @@ def test_all_rules_for_a_terminal():
     ("name", "format", "told"),
     [
         ("pyke", "text", "'pyke' is unknown: did you mean 'pike'"),
+        ("mine.py:Lean", "text", "'mine.py:Lean' names a file: write mine:Lean$"),
+        ("a/mine.py", "text", "write mine:CLASS, and put the folder a on PYTHONPATH"),
+        ("pike_mixing.rules.pike:Pike", "text", "no such class: 'Pike' is .* mean 'PiKE'"),
         ("pike", "markdown", "the page of all rules: leave pike out"),
     ],
 )

@@ -51,7 +51,12 @@ def test_a_rule_and_all_its_settings_are_described(rule):
         ({"rule": "sys:Rule"}, ["here.rule: there is no module 'sys'"]),
         # Whether there is such a module depends on how the tests were started.
         ({"rule": "__main__:Rule"}, ["here.rule: "]),
-        ({"rule": "shutil:copies"}, ["here.rule: shutil defines no class 'copies'"]),
+        ({"rule": "shutil:copies"}, ["here.rule: shutil defines no such class: 'copies' is"]),
+        (
+            {"rule": "pike_mixing.rules.r_and_b:RandB"},
+            ["here.rule: pike_mixing.rules.r_and_b defines no such class: 'RandB' is unknown: did"],
+        ),
+        ({"rule": "mine.py:Lean"}, ["here.rule: 'mine.py:Lean' names a file: write mine:Lean"]),
         # A scenario may lay other values over these.
         ({"rule": "pike", "zeta1": -1, "zeta2": 0.5, "prior": None}, []),
         ({"rule": "fixed"}, []),
@@ -249,7 +254,12 @@ class Wrong(Method):
     def init(self, domains, seed):
         K = len(domains)
         kinds = {"twice": np.full(K, 2 / K), "one": np.ones(1), "nan": np.full(K, np.nan)}
+        if self.kind == "fails":
+            return {"weights_K": np.full(K, 1 / K)}
         return {"weights_K": kinds[self.kind]} if self.kind in kinds else {}
+
+    def observe(self, state, signals):
+        return state[signals.count_K.sum()]
 """
 
 
@@ -260,9 +270,10 @@ class Wrong(Method):
         ("one", "Wrong.weights, step 0: the shape is (1,), but there are 2 domains"),
         ("nan", "Wrong.weights, step 0: [nan nan] must be numbers that are not negative"),
         ("none", "Wrong: the state has no weights_K: have init and observe give it"),
+        ("fails", "rule: 'mine.wrong:Wrong' fails: KeyError: "),
     ],
 )
-def test_weights_that_are_none_are_told_at_the_start(own, own_modules, kind, message):
+def test_weights_that_are_none_and_faults_are_told_at_the_start(own, own_modules, kind, message):
     (own_modules / "mine" / "wrong.py").write_text(WRONG_WEIGHTS)
     with pytest.raises(InputError) as caught:
         methods.refuse_unusable_methods_and_finders([run("mine.wrong:Wrong", kind=kind)], [])
@@ -292,7 +303,7 @@ def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
         (b"x = 1\nclass Mine(:\n", "rule.py, line 2: invalid syntax: mend it"),
         (b"\xff\xfe", "rule.py, line 1: "),
         (b"x = 1\0\n", "rule.py"),
-        (b"def Mine():\n    pass\n", "mine.rule defines no class 'Mine'"),
+        (b"def Mine():\n    pass\n", "mine.rule defines no such class: 'Mine' is unknown"),
     ],
 )
 def test_a_file_that_holds_no_rule_is_named_with_its_line(own, tmp_path, content, expected):

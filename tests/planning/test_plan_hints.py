@@ -147,7 +147,10 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
 
 
 ROWS = [{"id": n, "body": f"text {n}"} for n in range(1500)]
-FEW = "sources.code: {} documents, of which about {} are for validation, where 200 are enough: "
+FEW = "sources.code: {} documents, of which about {} are for validation, where 200 are enough"
+WORTH = " the {} rows of 64 tokens that are scored are worth about {} documents of equal length, "
+WORTH += "where a verdict needs 20: "
+UNEVEN = [{"text": "a" * (20_000 if n % 30 == 0 else 20)} for n in range(1500)]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,27 @@ FEW = "sources.code: {} documents, of which about {} are for validation, where 2
     [
         # Of 1,500 documents 18 % are for validation: a fifth, without those of the search.
         ({"a.jsonl": ROWS}, {"field": "body"}, None),
-        ({"a.jsonl": ROWS[:50]}, {"field": "body"}, FEW.format(50, 9) + "`pike advise` may not"),
+        (
+            {"a.jsonl": ROWS[:50]},
+            {"field": "body"},
+            FEW.format(50, 9) + ", and" + WORTH.format(200, 9),
+        ),
+        ({"a.jsonl": ROWS[:500]}, {"field": "body"}, FEW.format(500, 90) + ": `pike advise` may"),
+        # Ten of the 270 have 5,001 tokens each, 97 % of all: the others count next to nothing.
+        (
+            {"a.jsonl": UNEVEN},
+            {},
+            "sources.code: 1,500 documents, of which about 270 are for validation, but"
+            + WORTH.format(200, 11)
+            + "`pike advise` will probably not be able to say which method is better: split long "
+            "documents into several records (`documents` cuts text files alone), or give it more "
+            "text, or raise packing.validation_share (0.2)",
+        ),
+        (
+            {"a.txt": "\n".join(row["text"] for row in UNEVEN)},
+            {"documents": "lines"},
+            "better: cut long documents: write `documents: 2000 characters` beside its `files`, or",
+        ),
         ({"a.jsonl": ROWS}, {"field": "body", "bytes": 99}, "or raise its `bytes`, or raise pack"),
         ({f"{n}.txt": "a" for n in range(50)}, {}, FEW.format(50, 9)),
         ({f"{n}.txt": "a\n" * 50 for n in range(50)}, {"documents": "lines"}, None),

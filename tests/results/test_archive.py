@@ -94,8 +94,23 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
     assert explain_artifact(asked["given"], asked["database"]).startswith("table/costs  [table]")
     assert {p.name for p in (tmp_path / "one/tables").glob("*.md")} == {"costs.md"}
     assert not (tmp_path / "one/report").exists()
-    with pytest.raises(InputError, match=r"'cost' is unknown.*costs"):
-        archive.restore_results(recorded, out=tmp_path / "two", only=["cost"])
+    for only, told in (
+        ("cost", r"'cost' is unknown.*costs"),
+        # A table and a figure of one name.
+        ("2", r"known: accuracy, costs, differences, gradients, lengths"),
+    ):
+        with pytest.raises(InputError, match=told):
+            archive.restore_results(recorded, out=tmp_path / "two", only=[only])
+    near = rf"{recorded.parent}/record does not exist: did you mean {recorded}\?$"
+    with pytest.raises(InputError, match=near):
+        archive.restore_results(recorded.parent / "record", out=tmp_path / "two")
+    with pytest.raises(InputError, match="zzz does not exist: give what"):
+        archive.restore_results(recorded.parent / "zzz", out=tmp_path / "two")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/pike.duckdb").touch()
+    for write in (archive.write_archive, archive.write_crate):
+        with pytest.raises(InputError, match=rf"not exist: did you mean {tmp_path}/results\?$"):
+            write(tmp_path / "result", out=tmp_path / "two")
 
 
 def test_the_theory_is_restored_as_it_was_recorded(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from played import fresh, insert
 
 from pike_mixing.errors import InputError
-from pipeline.results import figures, report, result_manifests, tables
+from pipeline.results import figures, report, result_manifests, sql_views, tables
 from pipeline.results.advice import advise
 from pipeline.results.database import build_database
 from pipeline.results.database_reader import (
@@ -62,7 +62,9 @@ def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplo
     told = "x.json.selection.methods leaves out rows of table_costs: "
     (message,) = [one.message for one in caplog.records]
     assert message.startswith(told)
-    assert set(message.removeprefix(told).split(", ")) == {*methods[2:]}
+    left, _, remedy = message.removeprefix(told).partition("; ")
+    assert set(left.split(", ")) == {*methods[2:]}
+    assert remedy.endswith("table_costs.sql give it no method (`null as method`)")
 
 
 @pytest.mark.parametrize(
@@ -270,15 +272,52 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
     show_claims(None)
     assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
-    assert f"are `not run` here: for all claims, ask {whole}" in caplog.text
+    # Where to ask for all is said once.
+    assert "claims about other runs than those are `not run` here\n" in caplog.text
+    assert caplog.text.count("ask ") == 1
     Path("restored/pike.duckdb").touch()
     caplog.clear()
     show_claims(part)
-    assert caplog.text.endswith("for all claims, ask restored/pike.duckdb\n")
+    assert caplog.text.count("ask restored/pike.duckdb\n") == 1
     with duckdb.connect(part) as connection:
-        connection.execute("drop view audit")
-    with pytest.raises(InputError, match=r"this is not among it: ask restored/pike\.duckdb$"):
-        answer_query("from audit", part)
+        connection.execute("drop view audit; drop view table_claims; drop view claims")
+    caplog.clear()
+    for question in (lambda: answer_query("from audit", part), lambda: show_claims(part)):
+        with pytest.raises(InputError, match=r"this is not among it: ask restored/pike\.duckdb$"):
+            question()
+    assert caplog.text == ""
+
+
+def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
+    tmp_path, monkeypatch, caplog
+):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(sql_views.SQL, tmp_path / "sql")
+    monkeypatch.setattr(sql_views, "SQL", tmp_path / "sql")
+    whole = Path("restored/pike.duckdb")
+    whole.parent.mkdir()
+    fresh("table2", path=whole).close()
+    atomic_files.write_json(
+        Path("restored/pike.manifest.json"), {"inputs": {"../recorded/manifest.json": "0"}}
+    )
+    for name in ("tables/table1.md", "tables/table2.md", "tables/table3.md"):
+        (whole.parent / name).parent.mkdir(exist_ok=True)
+        (whole.parent / name).touch()
+    for path in (tmp_path / "sql").rglob("*.sql"):
+        os.utime(path, (1, 1))
+    monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: ["pipeline/results/sql"])
+    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
+    again = "`pike restore recorded --out restored` builds it again"
+    for changed, hint in (
+        ("schema", ""),
+        ("table2", ", `pike restore recorded --out restored --only table2` only what the changed"),
+        ("paper/paper_cells", ", `pike restore recorded --out restored --only table1 table2` only"),
+    ):
+        os.utime(tmp_path / f"sql/{changed}.sql")
+        caplog.clear()
+        answer_query("select 1", whole)
+        assert f"{again}{hint or chr(10)}" in caplog.text
 
 
 def test_another_database_of_the_same_size_is_told(small, tmp_path, caplog):

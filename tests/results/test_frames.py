@@ -49,6 +49,8 @@ def test_every_kind_of_table_has_a_grid(made, name, row, column, shown):
 def test_an_unknown_name_is_answered_with_near_ones(made):
     with pytest.raises(InputError, match="'table_cost' is unknown: did you mean 'table_costs'"):
         frame("table_cost", made / "pike.duckdb")
+    with pytest.raises(InputError, match="has no costs: did you mean table_costs"):
+        frame("costs", made / "pike.duckdb")
 
 
 @pytest.mark.slow

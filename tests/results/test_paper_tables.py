@@ -2,6 +2,7 @@
 
 import json
 
+import documented
 import pytest
 from played import columns_of, insert, play, records, scored, train
 
@@ -55,6 +56,24 @@ def test_a_row_is_the_mean_over_all_its_seeds_and_says_where_pairs_differ_otherw
     assert shown == {"Mix": (16, False), "PiKE": (9.75, True), "Random": (7, False)}
     assert [row["seeds"]["value"] for row in ours.values()] == [3, 1, 2]
     assert cells["PiKE"]["runs"] == ["symbols/nano/pike/seed0", "symbols/nano/pike/seed1"]
+    assert cells["PiKE"]["run_values"] == [9, 10.5]
+
+
+@pytest.mark.slow
+def test_the_column_that_the_page_adds_to_table_2_is_shown(paper):
+    insert(
+        paper, "paper", paper_table="table2", scenario="glam", model="gpt2-large", params="1B",
+        method="mix", metric="accuracy", task="average", shots=7, value=47.2, bold=False,
+        underlined=False,
+    )  # fmt: skip
+    for seed, value in enumerate((30, 34, 38)):
+        train(paper, "text", "mix", {"code": 8}, accuracy={"continuation-code": value}, seed=seed)
+    (query,) = documented.blocks("docs/paper-map.md", "sql")
+    cells = next(iter(read(paper, f"({query})").values()))["Mix"]
+    assert cells["mean accuracy, 0-shot"]["value"] == 34
+    # Squares of 4, 0 and 4, over two.
+    assert cells["deviation of runs"]["value"] == 4
+    assert set(cells["deviation of runs"]) <= tables.KNOWN
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import io
+import itertools
 import json
 import logging
 import sys
@@ -64,19 +65,26 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert f"Answer from {made / 'pike.duckdb'}, experiment" in caplog.text
     lines = show_claims(made / "pike.duckdb").splitlines()
     first = every[0]
-    assert lines[0].startswith(f"{first['claim']}: {first['verdict']}")
+    assert lines[0] == f"{len(every)} not run"
+    assert lines[1].startswith(f"{first['claim']}: {first['verdict']}")
     # Certainty stands beside the verdict where there was a test; what is exact needs none.
     for p, told in ((0.0441, " (p = 0.044)"), (0.0, ""), (None, "")):
-        (line, *_) = _claim_lines([first | {"ours": None, "ours_low": None, "p_holm": p}])
+        (_, line, *_) = _claim_lines([first | {"ours": None, "ours_low": None, "p_holm": p}])
         assert line == f"{first['claim']}: {first['verdict']}{told}"
-    assert " ".join(lines[1].split()) in first["statement"]
-    assert lines[-1].count("not run") == 1
+    assert " ".join(lines[2].split()) in first["statement"]
+    assert lines[-1].endswith(": docs/claims.md")
+    # What was decided stands first, each verdict under its number of claims.
+    verdicts = ("not run", "supported", "too few seeds", "contradicted", "supported")
+    mixed = [{**first, "claim": f"c{n}", "verdict": one} for n, one in enumerate(verdicts)]
+    heads = [line for line in _claim_lines(mixed) if not line.startswith(" ")][:-3]
+    order = (("2 supported", 1, 4), ("1 contradicted", 3), ("1 too few seeds", 2), ("1 not run", 0))
+    wanted = [[head, *(f"c{n}: {head[2:]}" for n in claims)] for head, *claims in order]
+    assert heads == [*itertools.chain(*wanted)]
     # What the paper's own tables say stands beside ours: here is no run, so it is all there is.
     assert "contradicted by the paper's own tables: 5" in lines
     (_, *about) = show_claims(made / "pike.duckdb", claim="prior-weights-zero-shot").splitlines()
     own = "    The paper's own tables contradict it: -6.33 % of the other, glam, 750M, 0-shot: "
     assert f"{own}pike-glam-init over pike" in about
-    assert about[-1].startswith("1 ")
     assert "    s / m: pike over mix" in _claim_lines([first | {"cell": "s / m: pike over mix"}])
     for given, wrong in (
         ({"claim": "Pike-over-doremi"}, "'Pike-over-doremi' is unknown: did you mean 'pike-over-d"),
@@ -108,6 +116,8 @@ def test_parquet_can_be_read_back(made):
     [
         ("selec 1", "syntax error"),
         ("select * from perplexitie", "perplexities"),
+        ("from perplexity", r"pike\.duckdb has no perplexity: did you mean table_perplexity\?"),
+        ("from gradients", "has no gradients: did you mean table_gradients or figure_gradients"),
         ("select methods from runs", "method"),
         ("r/pike.duckdb", "no statement: .* --database r/pike.duckdb`"),
         ("set threads = 100000", "the configuration has been locked"),

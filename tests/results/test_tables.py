@@ -1,9 +1,11 @@
 import csv
+import re
 
 import pytest
+from played import columns_of, fresh, run
 
 from pike_mixing.errors import InputError
-from pipeline.results import number_marks, tables
+from pipeline.results import number_marks, sql_views, tables
 from pipeline.runtime import atomic_files
 
 
@@ -195,7 +197,11 @@ def test_perplexity_table_of_an_experiment(shown):
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"name": "x", "query": "method_averages"}, "gives no cells, it lacks section"),
+        (
+            {"name": "x", "query": "method_averages"},
+            r"method_averages\.sql gives no cells of a table, it lacks the columns section, .*: "
+            r"add them, or name another view \(.*table\.json: query\)$",
+        ),
         ({"name": "perplexities"}, "'perplexities' is unknown"),
         ({"name": "costs", "caption": "x"}, "'caption' is unknown"),
     ],
@@ -204,6 +210,59 @@ def test_wrong_settings_are_refused(made, tmp_path, values, message):
     atomic_files.write_json(tmp_path / "table.json", values)
     with pytest.raises(InputError, match=message):
         tables.write_table(tmp_path / "table.json", made / "pike.duckdb", tmp_path / "x.md")
+
+
+CELL = (
+    "select null as scenario, null as model, 's' as section, 'statement' as kind, "
+    "0 as row_position, 'a' as row_label, 0 as column_position, 'x' as column_label, "
+    "2 as decimals, 1.5 as value"
+)
+FILE = "pipeline/results/sql/table2.sql"
+
+
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        (CELL, ""),
+        (f"{CELL} where false", f"table2 is empty: {FILE} gives no row of a selected run"),
+        (
+            f"{CELL}, 16 as my_runs",
+            f"{FILE}: the column my_runs is not shown: a column of the table is rows with their "
+            "own column_label and column_position",
+        ),
+        (
+            f"{CELL}, 'mine' as method",
+            f"selection.methods leaves out rows of table2: a; to keep a row that the selection "
+            f"does not name, let {FILE} give it no method (`null as method`)",
+        ),
+        (f"{CELL}, null as method", ""),
+        (
+            "select 'mix' as row_label, 1.5 as value",
+            f"{FILE} gives no cells of a table, it lacks the columns scenario, model, section, "
+            "kind, row_position, column_position, column_label, decimals: add them; `git diff ",
+        ),
+    ],
+)
+def test_a_query_of_ones_own_is_told_what_of_it_is_not_shown(tmp_path, caplog, query, told):
+    with fresh("table2", *sql_views.READ_BY_ALL, path=tmp_path / "one.duckdb") as connection:
+        run(connection, "mix")
+        connection.execute(f"create or replace view table2 as {query}")
+    selection = {"methods": ["mix"]} if "as method" in query else {}
+    atomic_files.write_json(tmp_path / "table2.json", {"name": "table2", "selection": selection})
+    where = tmp_path / "table2.json", tmp_path / "one.duckdb", tmp_path / "table2.md"
+    if "it lacks" in told:
+        with pytest.raises(InputError, match=f"^{re.escape(told)}"):
+            tables.write_table(*where)
+        return
+    tables.write_table(*where)
+    assert told in caplog.text
+    assert bool(caplog.text) == bool(told)
+
+
+def test_no_column_of_our_tables_is_called_superfluous(created):
+    for view in sql_views.view_sql_by_name():
+        if view.startswith("table"):
+            assert columns_of(created, view) <= tables.KNOWN, view
 
 
 def test_every_cell_names_its_runs(shown):

@@ -1,9 +1,12 @@
 import json
+import shlex
 
 import duckdb
+import played
 import pytest
 
 from pike_mixing.errors import InputError
+from pipeline import cli
 from pipeline.results.query import answer_query
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
@@ -68,7 +71,14 @@ def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
         if cell["unit"] == "ppl":
             number = f"{cell['value']:.{cell['decimals']}f} ± {cell['error']:.{cell['decimals']}f}"
             assert f"    {cell['column_label']}: {number} ppl" in "\n".join(lines[:head])
-    assert lines[head - 1].startswith("`pike query 'from table_perplexity'` has the numbers")
+    asked = f"`pike query 'from table_perplexity' --database {database}` has the numbers"
+    assert lines[head - 1].startswith(asked)
+    # The command that prints what the numbers are means of can be typed as it stands.
+    question = cli.parse_arguments(shlex.split(lines[head - 2][:-1].partition("`pike ")[2]))
+    values = json.loads(answer_query(question["given"], question["database"], "json"))
+    code = [one["perplexity"] for one in values if one["domain"] == "code"]
+    (mean,) = [cell["value"] for cell in cells if cell["column_label"] == "code"]
+    assert sum(code) / len(code) == pytest.approx(mean)
     runs = [
         f"{scenario}/tiny/pike/seed{seed}"
         for scenario in ("real", "languages")
@@ -83,6 +93,40 @@ def test_a_row_of_a_table_leads_to_each_of_its_runs(made):
     assert {one["artifact"] for one in chain if one["artifact"].startswith("run/")} == {
         f"run/{run}" for run in runs
     }
+
+
+def test_a_row_of_the_papers_tables_has_the_values_that_it_is_the_mean_of(tmp_path):
+    database = tmp_path / "restored/databases/one.duckdb"
+    database.parent.mkdir(parents=True)
+    runs = ["s/m/pike/seed0", "s/m/pike/seed1"]
+    with played.fresh("claims", path=database) as connection:
+        cells = (
+            f"select 'pike' as method, 's' as section, 'PiKE' as row_label, 1 as decimals, '%' as "
+            f"unit, 'mean' as column_label, 35.0 as value, 2.5 as error, {runs} as runs, "
+            "[30.0, 40.0] as run_values"
+        )
+        connection.execute(f"create view table2 as {cells}")
+        for place, name in enumerate(runs):
+            played.run(connection, "pike", seed=place)
+            made = {"path": f"runs/{name}/manifest.json", "produced_by": "pretrain", "inputs": []}
+            played.insert(connection, "lineage", artifact=f"run/{name}", **made)
+        inputs = [f"run/{name}" for name in runs]
+        made = {"path": "tables/table2.md", "produced_by": "table", "inputs": inputs}
+        played.insert(connection, "lineage", artifact="table/table2", **made)
+    lines = explain_artifact("table/table2", database, row="pike").splitlines()
+    assert lines[1] == "    mean: 35.0 ± 2.5 %, over 2 runs"
+    for name, value in zip(runs, ("30.0", "40.0"), strict=True):
+        place = lines.index(f"  run/{name}  [pretrain]")
+        assert lines[place + 1 : place + 3] == [
+            f"      mean: {value} %",
+            f"      runs/{name}/manifest.json",
+        ]
+    assert "restored" not in lines[-1]
+    # Whoever looks for the files of runs among restored results is told that they are not there.
+    manifest = {"inputs": {"../recorded/manifest.json": "0"}}
+    atomic_files.write_json(tmp_path / "restored/pike.manifest.json", manifest)
+    (*_, last) = explain_artifact("table/table2", database, row="pike").splitlines()
+    assert last.startswith(f"{tmp_path}/restored was restored: of these files it has the tables")
 
 
 @pytest.mark.parametrize(

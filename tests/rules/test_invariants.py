@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
 
-from pike_mixing import METHODS, method_registry
+from pike_mixing import METHODS, method_registry, method_trial
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, Statistics
 from pike_mixing.torch import resume_state
@@ -69,6 +69,11 @@ def build(name, domains=DOMAINS, **changes):
     sizes = {domain: 10.0 * len(domain) for domain in domains}
     facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
     return method_registry.build_method(rule, values, rule).for_run(facts)
+
+
+@pytest.mark.parametrize("rule", ALL)
+def test_a_rule_stands_the_trial_of_ones_own(rule):
+    method_trial.try_method(build(rule), DOMAINS, 24, steps=2100, absent=True)
 
 
 ADAPTIVE = [name for name in ALL if build(name).needs() != Needs()]

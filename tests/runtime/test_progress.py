@@ -5,6 +5,7 @@ import io
 import logging
 import re
 import sys
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -81,7 +82,7 @@ def shown(clock, monkeypatch):
 
         def tell(event=None, message="", level=logging.INFO, **facts):
             values = {"event": event, "msg": message, "levelno": level, **facts}
-            handler.emit(logging.makeLogRecord(values))
+            handler.handle(logging.makeLogRecord(values))
 
         return handler, tell, screen
 
@@ -112,6 +113,24 @@ def test_without_a_terminal_a_workflow_has_a_line_now_and_then(shown, clock):
     ]
     assert lines[-2:] == ["a doubt", "300 of 301 jobs in 5:00"]
     assert len(lines) == 1 + 300 // 30 + 2
+
+
+def test_a_line_is_written_while_no_job_ends(shown, clock, monkeypatch):
+    handler, tell, screen = shown()
+    monkeypatch.setattr(sys.modules["snakemake_logger_plugin_pike"], "LOOK_SECONDS", 0.001)
+    tell(LogEvent.RUN_INFO, "a table", stats={"pretrain": 2, "total": 2})
+    begin_job(tell, 0, "pretrain")
+    # Every half minute; after an hour and 40 minutes, every minute.
+    for clock.now, lines in ((29.9, 1), (30, 2), (59, 2), (60, 3), (6000, 4), (6059, 4), (6061, 5)):
+        end = time.time() + 5
+        while time.time() < end and len(screen.getvalue().splitlines()) < lines:
+            time.sleep(0.001)
+        time.sleep(0.01)
+        assert len(screen.getvalue().splitlines()) == lines, clock.now
+    handler.close()
+    assert screen.getvalue().splitlines()[1] == "12:00 0 of 2 jobs, 0:30: pretrain 0 of 2"
+    handler._clock.join(5)
+    assert not handler._clock.is_alive()
 
 
 def test_what_ctrl_c_stops_has_not_failed(shown, clock):

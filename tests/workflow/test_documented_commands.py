@@ -13,8 +13,10 @@ OURS = {
     "results/own/pike.duckdb --models conflict/pico/mine conflict/pico/pike": (
         "results/pike.duckdb --models words/tiny/pike words/tiny/mix"
     ),
+    "--database results/own/pike.duckdb": "--database results/pike.duckdb",
     "results/own/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "restored/pike.duckdb": "results/pike.duckdb",
+    "watch results/own": "watch results",
     "watch results/gpu-hour": "watch --once results",
     "watch results": "watch --once results",
 }

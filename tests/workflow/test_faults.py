@@ -29,6 +29,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken):
     process = begun(untrained, 50)
     os.killpg(process.pid, signal.SIGINT)
     assert process.wait(timeout=600) == 1
+    log = untrained.path("started.log").read_text(encoding="utf-8")
+    assert log.count("What is finished stays: the same command goes on\n") == 1
     stands = untrained.checkpoint("mix")
     goes_on(untrained, unbroken)
     assert atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]

@@ -45,6 +45,13 @@ onsuccess:
         logger.warning(line)
 
 
+onerror:
+    # With `make run`, the logger says so itself. Profiles of workflow/profiles have the option.
+    if "snakemake_logger_plugin_pike" not in sys.modules:
+        option = "" if workflow.execution_settings.ignore_incomplete else ", with --ignore-incomplete,"
+        logger.warning(f"What is finished stays: the same command{option} goes on")
+
+
 def reads(rule):
     """An input function: what the rule reads, and the stamp whose time says whether it runs."""
     return rule_inputs.cache_signature(

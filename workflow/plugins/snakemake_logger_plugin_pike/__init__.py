@@ -1,14 +1,15 @@
 """What `make run` shows of a workflow: `snakemake --logger pike`.
 
 On a terminal there is a bar for the workflow and one for each rule, the time left, and the jobs
-that run now; elsewhere a line now and then. What each job reads and writes stands in Snakemake's
-own log alone. Warnings, errors and the logs of failed jobs are shown, too.
+that run now; elsewhere a line each half minute, also while no job ends. What each job reads and
+writes is in Snakemake's own log alone. Warnings, errors and the logs of failed jobs are shown, too.
 
 Snakemake finds a plugin by its name, in a folder that Python finds modules in.
 """
 
 import logging
 import re
+import threading
 import time
 from collections import Counter
 from typing import NamedTuple
@@ -40,7 +41,9 @@ UNLOCK = ("the --unlock argument", "`make unlock`, with the same CONFIG and PROF
 """How Snakemake names what frees a locked folder, and what is typed here."""
 LEAST_SECONDS = 30
 LEAST_SHARE = 0.01
-"""A line is written after so much time, and so much of the jobs, that a log stays short."""
+"""A line is written after so many seconds, or so much of the time so far: a log stays short."""
+LOOK_SECONDS = 1.0
+"""Between looks at the clock."""
 MOST_RUNNING = 4
 """Jobs that are shown by name."""
 
@@ -122,7 +125,9 @@ class LogHandler(LogHandlerBase):
         self._console = Console(stderr=not settings.stdout, no_color=settings.nocolor or None)
         self._jobs = Jobs()
         self._live: Live | None = None
-        self._last = (0.0, 0)
+        self._last = 0.0
+        self._ended = threading.Event()
+        self._clock: threading.Thread | None = None
         self._is_interrupted = False
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -143,6 +148,7 @@ class LogHandler(LogHandlerBase):
 
     def close(self) -> None:
         """Takes the bars away, and says what was done; Snakemake calls it more than once."""
+        self._ended.set()
         if self._live:
             self._live.stop()
             self._live = None
@@ -181,17 +187,27 @@ class LogHandler(LogHandlerBase):
                 transient=True,
             )
             self._live.start()
+        elif not self._live and not self._clock:
+            self._clock = threading.Thread(target=self._write_lines, daemon=True)
+            self._clock.start()
+
+    def _write_lines(self) -> None:
+        """Writes lines until the end, also while no job ends."""
+        while not self._ended.wait(LOOK_SECONDS):
+            # Events come from another thread.
+            with self.lock:
+                if self._jobs.running:
+                    self._write_line()
 
     def _done_text(self) -> str:
         return f"{self._jobs.done.total()} of {self._jobs.total.total()} jobs"
 
     def _write_line(self) -> None:
-        jobs, (then, before) = self._jobs, self._last
-        now, done = time.monotonic(), jobs.done.total()
-        since, least = now - max(then, jobs.began), LEAST_SHARE * jobs.total.total()
-        if self._live or since < LEAST_SECONDS or done - before < least:
+        jobs, now = self._jobs, time.monotonic()
+        least = max(LEAST_SECONDS, LEAST_SHARE * (now - jobs.began))
+        if self._live or now - max(self._last, jobs.began) < least:
             return
-        self._last = now, done
+        self._last = now
         each = [f"{rule_words(r)} {jobs.done[r]} of {jobs.total[r]}" for r in self._running_rules()]
         whole = f"{time.strftime('%H:%M')} {self._done_text()}, {jobs.time_text()}"
         self._print(": ".join([whole, *filter(None, [", ".join(each)])]))

@@ -32,7 +32,7 @@ by_run as (
 -- Over the seeds that most settings have.
 scores as (
     select * exclude (run, seed, methods, value, error), count(*) as seeds, list(run order by seed) as runs,
-        avg(value order by seed) as value,
+        list(value order by seed) as run_values, avg(value order by seed) as value,
         half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
     from (
         select * from by_run
@@ -72,7 +72,7 @@ select
     round(value, if(metric = 'accuracy', 1, 2))
         = round(if(metric = 'accuracy', max(value) over same, min(value) over same), if(metric = 'accuracy', 1, 2))
         and count(*) over alike = 1 and count(*) over same > 1 as best,
-    published, runs, 0 as block
+    published, runs, run_values, 0 as block
 from shown
 window same as (partition by paper_table, scenario, model, metric),
     alike as (partition by paper_table, scenario, model, metric, round(value, if(metric = 'accuracy', 1, 2)))

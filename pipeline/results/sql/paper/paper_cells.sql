@@ -34,7 +34,7 @@ by_run as (
 
 summed as (
     select * exclude (run, seed, value, error), count(*) as seeds, list(run order by seed) as runs,
-        avg(value order by seed) as value,
+        list(value order by seed) as run_values, avg(value order by seed) as value,
         half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
     from by_run
     group by all
@@ -128,7 +128,8 @@ ours as (
         c.other_sign,
         c.published,
         c.seeds,
-        c.runs
+        c.runs,
+        c.run_values
     from marked as c
     join models as m using (scenario, model)
     join paper_names as n on n.kind = 'scenario' and c.published_scenario = n.name
