@@ -299,7 +299,8 @@ if __name__ == "__main__":
     # and of a profile it takes each name at the margin for an option. The profile comes first.
     place = "PROFILE"
     try:
-        workflow_profile.refuse_misread_profile(sys.argv[1], read_config_file(Path(sys.argv[1])))
+        read_config_file(Path(sys.argv[1]))
+        workflow_profile.refuse_misread_profile(Path(sys.argv[1]))
         place = "CONFIG"
         for name in sys.argv[2:]:
             read_config_file(Path(name))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pipeline.planning import planner, slurm_executor, strict_yaml, workflow_profile
+from pipeline.planning import planner, slurm_executor, workflow_profile
 
 
 class SnakemakeRequest:
@@ -43,8 +43,7 @@ class SnakemakeRequest:
         chosen = resources.overwrite_resources or {}
         image = os.environ.get("PIKE_IMAGE")
         for path in _profile_files(sys.argv[1:]):
-            content = strict_yaml.load_strict_yaml(path.read_text(encoding="utf-8"), str(path))
-            workflow_profile.refuse_misread_profile(str(path), content)
+            workflow_profile.refuse_misread_profile(path)
         self.profile = workflow_profile.read_profile(
             workflow_profile.resources_in_image(image, chosen) if image else chosen,
             resources.default_resources or {},

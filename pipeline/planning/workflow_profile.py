@@ -7,13 +7,15 @@ names that are read here, by Snakemake and by the Slurm plugin are held against 
 import dataclasses
 import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from pike_mixing.errors import InputError
 from pike_mixing.settings import unknown_name_message
-from pipeline.planning import stages
+from pipeline.planning import stages, strict_yaml
 from pipeline.runtime import accelerators, signal_handler
 from pipeline.settings import DEVICES
 
@@ -217,31 +219,43 @@ def read_profile(
     return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
 
 
-def refuse_misread_profile(place: str, content: Mapping[str, Any]) -> None:
-    """Refuses what Snakemake would read as something else in the file of a profile (`place`).
+def refuse_misread_profile(path: Path) -> None:
+    """Refuses what Snakemake would read as something else in the file of a profile.
 
     It takes each name at the margin for an option, so that a resource needs its spaces. And it
-    reads YAML 1.1, where 12:00:00 is the number 43200: `content` was read as YAML 1.2.
+    reads YAML 1.1, where 12:00:00 is the number 43200, 0123 is 83 and `no` is False.
     """
+    text = path.read_text(encoding="utf-8")
+    content = strict_yaml.load_strict_yaml(text, str(path)) or {}
     for name in content:
         if name in {*NAMES, *MODEL_NAME, *READ_ELSEWHERE, *OTHER_WORDS, "constraint", "qos"}:
             raise InputError(
-                f"{place}: {name}: at the margin it is no resource: put two spaces before it, "
+                f"{path}: {name}: at the margin it is no resource: put two spaces before it, "
                 "below default-resources, or four, below a rule of set-resources"
             )
+    read = _values_by_place(yaml.safe_load(text) or {})
+    for (section, name), value in _values_by_place(content).items():
+        place, misread = f"{path}: {section}: {name}", read[section, name]
+        if value is None:
+            raise InputError(f"{place}: there is no value: write one, or take the line out")
+        if isinstance(misread, str) or str(misread) == str(value):
+            continue
+        _check_time(place, name, str(value))
+        raise InputError(f"{place}: Snakemake reads {misread} here: put the value in quotes")
+
+
+def _values_by_place(content: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+    """What a profile sets, by the words for its section and by name."""
+    sections = {"default-resources": content.get("default-resources")}
     of_rules = content.get("set-resources")
-    sections = {f"set-resources of {rule}": own for rule, own in _items(of_rules)}
-    for section, own in (
-        ("default-resources", content.get("default-resources")),
-        *sections.items(),
-    ):
-        for name, value in _items(own):
-            if isinstance(value, str) and re.fullmatch(TIME, value, re.ASCII):
-                _check_time(f"{place}: {section}: {name}", name, value)
-
-
-def _items(section: Any) -> Iterable[tuple[str, Any]]:
-    return section.items() if isinstance(section, Mapping) else ()
+    if isinstance(of_rules, Mapping):
+        sections |= {f"set-resources of {rule}": own for rule, own in of_rules.items()}
+    return {
+        (section, name): value
+        for section, own in sections.items()
+        if isinstance(own, Mapping)
+        for name, value in own.items()
+    }
 
 
 def _plain_text(value: Any) -> str:

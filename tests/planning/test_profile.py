@@ -80,12 +80,21 @@ def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_i
         ("&longest 1440", "&longest 12:00:00", "set-resources of pretrain: longest: 12:00:00"),
         ("\n  longest: 1440", "\n  longest: 12:00:00", "default-resources: longest: 12:00:00"),
         ("wait: 1440", "wait: 12:00:00", "set-resources of pretrain: wait: 12:00:00"),
-        ("wait: 1440", "runtime: 0-12", "set-resources of pretrain: runtime: 0-12"),
     ):
         code, told = judge(shipped.replace(old, new, 1))
         assert code == 1
         assert f"PROFILE: {path}: {where} is not a whole number of minutes from" in told
         assert told.rstrip().endswith("on: write 720")
+    for given, said in (
+        ("0123", "Snakemake reads 83 here: put the value in quotes"),
+        ("no", "Snakemake reads False here: put the value in quotes"),
+        ("", "there is no value: write one, or take the line out"),
+    ):
+        text = shipped.replace("# slurm_account: mine", f"slurm_account: {given}")
+        message = f"PROFILE: {path}: default-resources: slurm_account: {said}"
+        assert judge(text) == (1, f"{message}\n")
+    for given in ("'0123'", "1e5", "2024-01-01", "a100"):
+        assert judge(shipped.replace("# slurm_account: mine", f"slurm_account: {given}")) == (0, "")
     assert judge("a: [1")[1].startswith(f"PROFILE: {path}")
 
 

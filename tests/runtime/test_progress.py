@@ -152,13 +152,20 @@ def test_what_ctrl_c_stops_has_not_failed(shown, clock):
     ]
 
 
-def test_a_locked_folder_is_freed_by_a_command_of_make(shown):
+@pytest.mark.parametrize(
+    ("name", "arguments", "remedy"),
+    [
+        ("LockException", [], "It can be removed with `make unlock`, with the same CONFIG"),
+        ("MissingRuleException", ["a.md"], "a.md: `.venv/bin/pike plan FILE --config CONFIG` says"),
+    ],
+)
+def test_what_snakemake_advises_is_said_as_a_command_of_this_project(
+    shown, name, arguments, remedy
+):
     exceptions = importlib.import_module("snakemake.exceptions")
     _, tell, screen = shown()
-    tell(None, str(exceptions.LockException()), logging.ERROR)
-    assert screen.getvalue().endswith(
-        "It can be removed with `make unlock`, with the same CONFIG and PROFILE.\n"
-    )
+    tell(None, str(getattr(exceptions, name)(*arguments)), logging.ERROR)
+    assert remedy in screen.getvalue()
 
 
 @pytest.mark.parametrize("width", [80, 120])

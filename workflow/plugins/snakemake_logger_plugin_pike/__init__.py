@@ -37,8 +37,12 @@ OF_THE_MACHINE = re.compile(
 """How messages begin that tell how Snakemake works, not what of the experiment is done."""
 AT_INTERRUPT = "Terminating processes on user request"
 """How the message begins with which Snakemake answers Ctrl-C."""
-UNLOCK = ("the --unlock argument", "`make unlock`, with the same CONFIG and PROFILE")
-"""How Snakemake names what frees a locked folder, and what is typed here."""
+REMEDIES = {
+    "the --unlock argument": "`make unlock`, with the same CONFIG and PROFILE",
+    " (if you use input functions make sure that they don't raise unexpected exceptions)": ": "
+    "`.venv/bin/pike plan FILE --config CONFIG` says the right name",
+}
+"""What Snakemake advises, and what is typed here."""
 LEAST_SECONDS = 30
 LEAST_SHARE = 0.01
 """A line is written after so many seconds, or so much of the time so far: a log stays short."""
@@ -161,7 +165,9 @@ class LogHandler(LogHandlerBase):
         super().close()
 
     def _print_message(self, record: logging.LogRecord, event: LogEvent | None) -> None:
-        text = self.format(record).replace(*UNLOCK)
+        text = self.format(record)
+        for advice, remedy in REMEDIES.items():
+            text = text.replace(advice, remedy)
         known = event is None and record.levelno < logging.WARNING and OF_THE_MACHINE.match(text)
         # That its jobs fail then is no news, and stands in the log.
         ended = self._is_interrupted and record.levelno >= logging.ERROR
