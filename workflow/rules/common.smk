@@ -13,7 +13,13 @@ gc.freeze()
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import plan_hints, planner, manifest_places, rule_inputs, workflow_jobs
+from pipeline.planning import (
+    plan_hints,
+    planner,
+    manifest_places,
+    rule_inputs,
+    workflow_jobs,
+)
 from pipeline.results import sql_views
 
 
@@ -48,7 +54,11 @@ onsuccess:
 onerror:
     # With `make run`, the logger says so itself. Profiles of workflow/profiles have the option.
     if "snakemake_logger_plugin_pike" not in sys.modules:
-        option = "" if workflow.execution_settings.ignore_incomplete else ", with --ignore-incomplete,"
+        option = (
+            ""
+            if workflow.execution_settings.ignore_incomplete
+            else ", with --ignore-incomplete,"
+        )
         logger.warning(f"What is finished stays: the same command{option} goes on")
 
 

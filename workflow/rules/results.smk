@@ -78,7 +78,9 @@ rule table:
     params:
         file=f"{RESULTS}/settings/tables/{{table}}.json",
         # What it compares, for `snakemake --report`.
-        about=lambda wildcards: sql_views.caption(sql_views.view_of(f"table_{wildcards.table}")),
+        about=lambda wildcards: sql_views.caption(
+            sql_views.view_of(f"table_{wildcards.table}")
+        ),
     shell:
         "spawn {resources.python:q} -m pipeline table {params.file:q} --database {input.file:q}"
         " --out {output.md:q} > {log:q} 2>&1"
