@@ -52,14 +52,9 @@ onsuccess:
 
 
 onerror:
-    # With `make run`, the logger says so itself. Profiles of workflow/profiles have the option.
+    # With `make run`, the logger says so itself.
     if "snakemake_logger_plugin_pike" not in sys.modules:
-        option = (
-            ""
-            if workflow.execution_settings.ignore_incomplete
-            else ", with --ignore-incomplete,"
-        )
-        logger.warning(f"What is finished stays: the same command{option} goes on")
+        logger.warning("What is finished stays: the same command goes on")
 
 
 def reads(rule):
