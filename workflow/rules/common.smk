@@ -13,13 +13,8 @@ gc.freeze()
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import (
-    plan_hints,
-    planner,
-    manifest_places,
-    rule_inputs,
-    workflow_jobs,
-)
+from pipeline.planning import manifest_places, plan_hints, planner
+from pipeline.planning import rule_inputs, workflow_jobs
 from pipeline.results import sql_views
 
 
