@@ -26,7 +26,7 @@ def main() -> None:
     for batch in mixing.data_loader():
         with accelerator.accumulate(model):
             loss = mixing.loss(model, batch)
-            # Accelerate divides by the steps of accumulation; the parts add up already.
+            # Accelerate divides by this number; our losses are parts of a sum already.
             accelerator.backward(loss * accelerator.gradient_accumulation_steps)
             optimizer.step()
             optimizer.zero_grad()
