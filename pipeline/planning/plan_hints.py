@@ -121,7 +121,7 @@ def few_document_hints(plan: Plan) -> list[str]:
         if values["kind"] != "local" or not all(Path(path).is_file() for path in given):
             continue
         # Large libraries, which a plan without such a source does not load.
-        from pipeline.data import local_files
+        from pipeline.data import document_preview, local_files
 
         place = f"{plan.origin}: sources.{name}"
         source = validate(local_files.LocalSource, values, place)
@@ -129,7 +129,7 @@ def few_document_hints(plan: Plan) -> list[str]:
             local_files.check_first_documents(source)
             # Of a text for the tokenizer alone nothing is scored.
             scored = _scored_rows(plan, name)
-            few = scored and local_files.explain_few_documents(
+            few = scored and document_preview.explain_few_documents(
                 source, plan.config["packing"]["validation_share"], *scored
             )
         except InputError as error:

@@ -60,7 +60,7 @@ def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
 
 def code_digest(path: Path) -> str:
     """Digest of a file: of Python's source of its code alone."""
-    return _digest_and_imports(path)[0]
+    return _digest_and_imports(path).partition(" ")[0]
 
 
 def package_versions(
@@ -73,9 +73,14 @@ def package_versions(
     """
     there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
-    named = {name.partition(".")[0] for module in read for name in _imported_names(module)}
+    named = {top for module in read for top in _top_names(_imported_names(module))}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
+
+
+@functools.cache
+def _top_names(names: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(name.partition(".")[0] for name in names)
 
 
 def import_closure(*modules: str) -> set[str]:
@@ -109,9 +114,12 @@ def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
 
 def _imported_names(module: str) -> tuple[str, ...]:
     """The dotted names that a module imports, those inside functions included."""
-    return tuple(
-        _absolute_name(name, module) for name in _digest_and_imports(module_path(module))[1:]
-    )
+    return _absolute_names(_digest_and_imports(module_path(module)), module)
+
+
+@functools.cache
+def _absolute_names(digest_and_imports: str, module: str) -> tuple[str, ...]:
+    return tuple(_absolute_name(name, module) for name in digest_and_imports.split()[1:])
 
 
 @functools.cache
@@ -321,9 +329,9 @@ def _digest_cache() -> checksums.DigestCache:
     return checksums.DigestCache(MEMORY)
 
 
-def _digest_and_imports(path: Path) -> list[str]:
-    """The digest of a file, and the names that it imports if it is Python."""
-    return _digest_cache().remember(path, _digest_and_imports_text).split()
+def _digest_and_imports(path: Path) -> str:
+    """The digest of a file, and the names that it imports if it is Python, with blanks between."""
+    return _digest_cache().remember(path, _digest_and_imports_text)
 
 
 def _digest_and_imports_text(path: Path) -> str:
