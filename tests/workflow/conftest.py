@@ -269,6 +269,18 @@ class Project:
         name = fork_server.__name__
         return [number for number, command in self._processes() if name in command]
 
+    def forked_trainings(self):
+        """Clients of trainings for which the server's fork works, by one look at all processes."""
+        seen = [*self._processes()]
+        forks = sum(fork_server.__name__ in command for _, command in seen)
+        clients = [
+            number
+            for number, command in seen
+            if "pretrain" in command and fork_server.CLIENT.name in map(os.path.basename, command)
+        ]
+        # A server that starts is two processes for a moment, too: before there is a client.
+        return clients if forks == 2 else []
+
     def _processes(self):
         for entry in Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):

@@ -76,18 +76,11 @@ def test_forks_leave_the_bits_of_processes_and_die_with_their_clients(untrained,
     evaluations = (f"{RUNS}/{m}/seed0/evaluations/manifest.json" for m in ("mix", "pike"))
     targets = untrained.manifest("mix"), untrained.manifest("pike"), *evaluations
     process = untrained.start("--cores", 1, *targets)
-    # A server that starts is two processes for a moment, too; a training before that has no fork.
-    untrained.wait(
-        lambda: (
-            any(
-                fork_server.CLIENT.name in map(os.path.basename, command)
-                for command in untrained.trainings().values()
-            )
-            and len(untrained.forks_at_work()) == 2
-        ),
-        "the server's first fork",
-    )
-    (client,) = untrained.trainings()
+    clients = []
+    while process.poll() is None and not (clients := untrained.forked_trainings()):
+        pass
+    assert clients, "no fork has trained"
+    (client,) = clients
     os.kill(client, signal.SIGKILL)
     assert process.wait() == 1
     untrained.wait(lambda: not untrained.forks_at_work(), "the server's end")
