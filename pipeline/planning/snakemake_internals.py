@@ -92,7 +92,8 @@ def _profile_files(words: Sequence[str]) -> list[Path]:
         for place in map(Path, (*places, named.workflow_profile))
         for path in (place, *place.glob("profile*.yaml"), *place.glob("config*.yaml"))
     ]
-    return [path for path in found if path.is_file()]
+    # Targets may follow the option: they are no profiles.
+    return [path for path in found if path.is_file() and path.suffix in (".yaml", ".yml")]
 
 
 def lift_rate_limit(workflow: Any) -> None:
