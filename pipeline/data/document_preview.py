@@ -1,4 +1,4 @@
-"""Whether a user's own documents are enough for a verdict, told before anything is packed.
+"""A plan's look at the user's own files: can they be read, are the documents enough for a verdict?
 
 A module of its own: what a download is made with does not depend on it.
 """
@@ -16,12 +16,21 @@ from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.local_files import LocalSource
 from pipeline.data.source_interface import CUT, remedy_for_long_documents
 
-MOST_CHARACTERS = 2**26
-"""A plan reads up to so many characters of text."""
+MOST_FILES, MOST_CHARACTERS = 20, 2**26
+"""A plan reads the first document of so many files, and up to so many characters of text."""
 CHARACTERS_A_TOKEN = 4
 """Of a tokenizer that need not be there yet."""
 EVEN = 0.8
 """Documents worth this part of their number are of like length: to cut them helps little."""
+
+
+def check_first_documents(source: LocalSource) -> None:
+    """Stops at a file, of `MOST_FILES` at most, whose first document cannot be read."""
+    listed = source.named_files()
+    for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
+        # A text file may be one document, which is not read whole here.
+        source_file = source.source_file(path, name, Counter(), cut="1000 characters")
+        next(file_formats.read_source_file(source_file), None)
 
 
 def explain_few_documents(

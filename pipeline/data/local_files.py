@@ -1,7 +1,4 @@
-"""The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow.
-
-A plan looks at them before a run: can they be read?
-"""
+"""The user's own files: text, JSON lines (plain or compressed), Parquet and Arrow."""
 
 import collections
 import itertools
@@ -21,9 +18,6 @@ from pipeline.data.source_interface import (
     Source,
 )
 from pipeline.runtime import atomic_files, file_kinds, file_patterns
-
-MOST_FILES = 20
-"""A plan reads the first document of so many files."""
 
 
 class LocalSource(LocalSettings, Source):
@@ -180,12 +174,3 @@ def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
         {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
         for path, name in source.named_files()
     ]
-
-
-def check_first_documents(source: LocalSource) -> None:
-    """Stops at a file, of `MOST_FILES` at most, whose first document cannot be read."""
-    listed = source.named_files()
-    for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
-        # A text file may be one document, which is not read whole here.
-        source_file = source.source_file(path, name, Counter(), cut="1000 characters")
-        next(file_formats.read_source_file(source_file), None)

@@ -38,7 +38,7 @@ def cost_report(
     """
     behind = [path for path in configurations[1:] if path.suffix not in planner.CONFIG_SUFFIXES]
     targets = [*targets, *map(str, behind)]
-    files = [path for path in configurations if path not in behind] or [Path("config.yaml")]
+    files = [path for path in configurations if path not in behind] or [output_root.DEFAULT_CONFIG]
     if named := [one for one in targets if one.partition(":")[0] in accelerators.ACCELERATORS]:
         raise InputError(
             f"{' '.join(named)}: a kind of device, and no file to make: type --devices "

@@ -165,9 +165,9 @@ class JobEstimates:
         near = [str(file) for file in own if plan.find_maker(file)]
         near += [file for file in files if Path(file).stem == at.stem]
         where = f"target of {plan.origin}"
-        config = _config_of_results(at, plan.results)
         # Who named a configuration means its files.
-        if config and (plan.origin == "config.yaml" or not near):
+        is_named = plan.origin != str(output_root.DEFAULT_CONFIG)
+        if not (near and is_named) and (config := _config_of_results(at, plan.results)):
             raise InputError(f"{where}: {str(at)!r} is of {config}: type --config {config}")
         if near:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")

@@ -17,6 +17,8 @@ from pipeline.runtime.programs import program_command
 
 TAKEN = frozenset({".git", ".snakemake", ".venv", "config", "pike_mixing", "pipeline", "workflow"})
 """Folders of the clone where no results may lie."""
+DEFAULT_CONFIG = Path("config.yaml")
+"""The experiment of a command that names none."""
 LABEL = "experiment.json"
 """What an output root was begun by, and last started with."""
 
@@ -200,7 +202,7 @@ def command_to_make_all(folder: Path) -> str:
 
 def _snakemake_command(root: OutputRoot | None, words: list[str]) -> str:
     result = ["--cores", "2", *words]
-    if root and root.files != [Path("config.yaml")]:
+    if root and root.files != [DEFAULT_CONFIG]:
         result += ["--configfile", *map(str, root.files)]
     if root and root.options:
         # As Snakemake reads them.

@@ -126,7 +126,7 @@ def few_document_hints(plan: Plan) -> list[str]:
         place = f"{plan.origin}: sources.{name}"
         source = validate(local_files.LocalSource, values, place)
         try:
-            local_files.check_first_documents(source)
+            document_preview.check_first_documents(source)
             # Of a text for the tokenizer alone nothing is scored.
             scored = _scored_rows(plan, name)
             few = scored and document_preview.explain_few_documents(

@@ -83,7 +83,7 @@ class SnakemakeRequest:
 def _profile_files(words: Sequence[str]) -> list[Path]:
     """Files of the profiles that a command line, or the environment, names by their paths."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--profile", nargs="+", action="extend", default=[])
+    parser.add_argument("--profile", action="append", default=[])
     parser.add_argument("--workflow-profile", default="none")
     named = parser.parse_known_args(words)[0]
     places = named.profile or [os.environ.get("SNAKEMAKE_PROFILE", "none")]
@@ -92,8 +92,7 @@ def _profile_files(words: Sequence[str]) -> list[Path]:
         for place in map(Path, (*places, named.workflow_profile))
         for path in (place, *place.glob("profile*.yaml"), *place.glob("config*.yaml"))
     ]
-    # Targets may follow the option: they are no profiles.
-    return [path for path in found if path.is_file() and path.suffix in (".yaml", ".yml")]
+    return [path for path in found if path.is_file()]
 
 
 def lift_rate_limit(workflow: Any) -> None:

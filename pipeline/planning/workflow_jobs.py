@@ -34,7 +34,7 @@ from pipeline.planning.requested_resources import RuleResources
 from pipeline.planning.workflow_profile import TRAINS, Profile
 from pipeline.runtime import environment, fork_server, locks, signal_handler
 
-CONFIG = (Path("config.yaml"), Path("config/config.yaml"))
+CONFIG = (output_root.DEFAULT_CONFIG, Path("config/config.yaml"))
 """Where the configuration lies; the second is that of a Snakefile that takes ours as a module."""
 HERE = Path(__file__).parents[2]
 """The folder of the package."""
@@ -120,6 +120,10 @@ class WorkflowJobs:
         self.plan, self.config = planner.plan_of_workflow(files, request.options)
         output_root.refuse_foreign_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
+        profile = request.profile
+        self._profile_doubts = (
+            [] if request.is_local else [profile.explain_unfilled(), profile.explain_other_nodes()]
+        )
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
         self._compared = outdated_work.PlanComparison(
@@ -158,9 +162,7 @@ class WorkflowJobs:
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
-                told.append(self.takes.explain_large_node(rule, name))
-                told.append(self._request.profile.explain_unfilled())
-                told.append(self._request.profile.explain_other_nodes())
+                told += [self.takes.explain_large_node(rule, name), *self._profile_doubts]
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}

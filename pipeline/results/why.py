@@ -184,7 +184,8 @@ def _values_by_run(cells: list[Row]) -> dict[str, list[str]]:
         if several:
             label = f"{cell['row_label']}, {label}"
         unit = f" {cell['unit']}" if cell.get("unit") else ""
-        for run, value in zip(cell.get("runs") or (), cell.get("run_values") or (), strict=False):
+        run_values = cell.get("run_values") or ()
+        for run, value in zip(cell["runs"] if run_values else (), run_values, strict=True):
             number = number_marks.number_with_error(value, None, cell["decimals"])
             result.setdefault(run, []).append(f"{label}: {number}{unit}")
     return result
