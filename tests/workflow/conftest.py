@@ -73,7 +73,7 @@ for rule, names in plan.names_by_rule().items():
 OF_RUNS = ("runs", "databases", "pike.duckdb", "pike.manifest.json", "figures", "report", "tables")
 """Results that are runs or made of runs."""
 ON_CLUSTER = "PIKE_TEST_SLURM" in os.environ
-LONG = {"steps": 300 if ON_CLUSTER else 900, "checkpoint_every": 50, "resume_every": 10}
+LONG = {"steps": 300 if ON_CLUSTER else 600, "checkpoint_every": 50, "resume_every": 10}
 """A cluster takes seconds to do anything to a run."""
 
 
