@@ -18,7 +18,7 @@ STAGES = {
     "pretrain": "pipeline.training.train:pretrain",
     "mixture": "pipeline.training.find_mixture:find_mixture",
     "evaluate": "pipeline.evaluation.evaluate:evaluate_run",
-    "probe": "pipeline.evaluation.gradient_probe:probe_gradients",
+    "probe": "pipeline.evaluation.gradient_similarities:probe_gradients",
     "theory": "pipeline.theory.stage:write_theory_records",
     "database": "pipeline.results.database:build_database",
     "table": "pipeline.results.tables:write_table",

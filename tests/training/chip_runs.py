@@ -14,7 +14,7 @@ import torch
 from trained import loop_of
 
 from pike_mixing.torch import chunked_loss
-from pipeline.evaluation import gradient_probe
+from pipeline.evaluation import gradient_similarities
 from pipeline.evaluation.evaluate import evaluate_run
 
 COLLECTIVE = re.compile(
@@ -82,7 +82,7 @@ def train(
             for path in sorted(set(Path(programs).glob("*after_optimizations.txt")) - seen)
         ]
     if probe:
-        gradient_probe.probe_gradients(Path(probe), run.parent, corpora, device="xla")
+        gradient_similarities.probe_gradients(Path(probe), run.parent, corpora, device="xla")
     if evaluation:
         pieces = corpora.parent / "symbols.model"
         evaluate_run(Path(evaluation), run.parent, corpora, pieces, device="xla")

@@ -18,7 +18,7 @@ from recipes import recipe
 from trained import apart, loop_of
 
 from pipeline import settings
-from pipeline.evaluation import gradient_probe
+from pipeline.evaluation import gradient_similarities
 from pipeline.evaluation.evaluate import evaluate_run
 from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.pipeline_passes import PipelinePasses
@@ -153,7 +153,7 @@ def test_a_probe_measures_the_same(trained, tmp_path, corpora):
     atomic_files.write_json(asked, {"rows": 5, "microbatch": 2, "checkpoints": "last"})
     found = []
     for device in ("xla", "cpu"):
-        gradient_probe.probe_gradients(asked, folder, corpora, device=device)
+        gradient_similarities.probe_gradients(asked, folder, corpora, device=device)
         table = pq.read_table(folder / "probes" / f"step{STEPS}.parquet")
         found.append(table.to_pylist()[0])
     for column in ("cosine", "ratio", "cosine_corrected"):

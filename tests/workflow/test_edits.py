@@ -63,7 +63,7 @@ EDITS = {
     "the training loop": (code("pipeline/training/train.py"), RUNS),
     "the reader of the text": (code("pipeline/data/local_files.py"), DATA | EVERYTHING),
     "the evaluation": (code("pipeline/evaluation/perplexity.py"), of_all("evaluate")),
-    "the probe": (code("pipeline/evaluation/gradient_probe.py"), of_all("probe")),
+    "the probe": (code("pipeline/evaluation/gradient_similarities.py"), of_all("probe")),
     "the loading of records": (code("pipeline/results/record_loader.py"), RESULTS),
     "the tables": (code("pipeline/results/tables.py"), TABLES | REPORT),
     "the figures": (code("pipeline/results/figure_panels.py"), FIGURES | REPORT),

@@ -8,7 +8,7 @@ from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.data.shards import Corpus
-from pipeline.evaluation.gradient_probe import gradient_similarities, probe_gradients
+from pipeline.evaluation.gradient_similarities import gradient_similarities, probe_gradients
 from pipeline.model import checkpoint
 from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files
