@@ -1,7 +1,6 @@
 """Real text that a Python environment carries: code, prose and tables, offline and free to use."""
 
 import ast
-import doctest
 import inspect
 import io
 import os
@@ -236,6 +235,9 @@ def read_doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
 
     Each is the lines that a person types, behind `>>>` and `...`, and what Python answers.
     """
+    # It brings the debugger and unittest along, which no plan needs.
+    import doctest
+
     parse = doctest.DocTestParser().get_examples
     for name, text in read_docstrings(files, skipped):
         try:

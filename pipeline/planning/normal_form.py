@@ -5,6 +5,7 @@ is made from them is the same, so that settings files, manifests and comparisons
 """
 
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
@@ -72,10 +73,16 @@ def _is_none_or_empty_collection(value: Any) -> bool:
 
 def fill_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
+    defaults, real_names = _defaults_of_class(settings_class)
+    return fill_defaults(defaults, given, real_names)
+
+
+@functools.cache
+def _defaults_of_class(settings_class: Any) -> tuple[dict[str, Any], frozenset[str]]:
+    """The defaults of a dataclass's fields, and the names of those that are real numbers."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
     types = {name: bare_type(hint) for name, hint in type_hints(settings_class).items()}
-    reals = {name for name, one in types.items() if float in (one, *get_args(one))}
-    return fill_defaults(defaults, given, reals)
+    return defaults, frozenset(n for n, one in types.items() if float in (one, *get_args(one)))
 
 
 def fill_defaults(

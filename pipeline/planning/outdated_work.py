@@ -118,6 +118,11 @@ class PlanComparison:
         atexit.register(self._known.save)
 
     @functools.cache  # noqa: B019 - there is one of these in a process.
+    def stamp(self, rule: str, name: str) -> WorkStamp:
+        """The stamp of a piece of work."""
+        return WorkStamp(self.plan.manifest_path(rule, name))
+
+    @functools.cache  # noqa: B019 - as above.
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
         """How a finished piece of work differs from the plan; nothing of what is not finished."""
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
@@ -145,8 +150,9 @@ class PlanComparison:
     @functools.cache  # noqa: B019 - as above.
     def has_open_differences(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
-        found, stamp = self.differences(rule, name), WorkStamp(self.plan.manifest_path(rule, name))
-        return bool(found) and not stamp.is_touched_since(found)
+        if not (found := self.differences(rule, name)):
+            return False
+        return not self.stamp(rule, name).is_touched_since(found)
 
     @functools.cache  # noqa: B019 - as above.
     def is_outdated(self, rule: str, name: str) -> bool:
@@ -198,7 +204,7 @@ class PlanComparison:
     def update_stamp(self, rule: str, name: str) -> str:
         """Makes the stamp of a piece of work as new or old as the comparison says: its path."""
         manifest = self.plan.manifest_path(rule, name)
-        stamp, found = WorkStamp(manifest), self.differences(rule, name)
+        stamp, found = self.stamp(rule, name), self.differences(rule, name)
         if not found and Path(manifest).is_file():
             # Snakemake makes no missing file for work that is there.
             lost = filter(self._is_manifest_alone_lost, self.inputs.job_inputs(rule, name).paths())

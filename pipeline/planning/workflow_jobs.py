@@ -136,7 +136,7 @@ class WorkflowJobs:
             refuse(self._compared.missing_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
             for work in self.plan.work_names:
-                outdated_work.WorkStamp(self.plan.manifest_path(*work)).make_if_missing()
+                self._compared.stamp(*work).make_if_missing()
         self._asked: dict[tuple[str, str], None] = {}
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
@@ -157,8 +157,7 @@ class WorkflowJobs:
                 for line in self._compared.reason_lines(rule, name):
                     self._warn(line)
         else:
-            own = outdated_work.WorkStamp(self.plan.manifest_path(rule, name))
-            stamp = self._ancient(own.make_if_missing())
+            stamp = self._ancient(self._compared.stamp(rule, name).make_if_missing())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:

@@ -91,8 +91,17 @@ def import_closure(*modules: str) -> set[str]:
         module = waiting.pop()
         if module not in result and is_module(module):
             result.add(module)
-            waiting += _own_imports(module, _imported_names(module))
+            # A plan asks for those of this repository many times; the user's own may be edited.
+            is_ours = is_first_party(module)
+            waiting += _our_imports(module) if is_ours else _imported_modules(module)
     return {module for module in result if not (is_first_party(module) and _is_package(module))}
+
+
+def _imported_modules(module: str) -> list[str]:
+    return [*filter(is_module, _own_imports(module, _imported_names(module)))]
+
+
+_our_imports = functools.cache(_imported_modules)
 
 
 @functools.cache
