@@ -355,7 +355,7 @@ def _share_facts(
 def _domain_with_fewest_documents(
     connection: duckdb.DuckDBPyConnection, place: tuple[str, str], baseline: str
 ) -> Row:
-    """The domain whose validation text is worth the fewest documents of equal size."""
+    """The domain whose validation documents count as the fewest of equal length."""
     return query_rows(
         connection,
         "select t.domain, min(t.effective) as effective from loss_tests as t "
@@ -490,11 +490,11 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if decision["tested"]
-            else f"The validation text of {decision['fewest']['domain']} is worth "
-            f"{decision['fewest']['effective']:.1f} documents of equal size, and a verdict needs "
+            else f"The validation documents of {decision['fewest']['domain']} count as only "
+            f"{decision['fewest']['effective']:.1f} documents of equal length, and an answer needs "
             f"{LEAST_DOCUMENTS}: these runs cannot say which method is better."
             if any(row["effective"] < LEAST_DOCUMENTS for row in decision["rows"])
-            else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for a verdict."
+            else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for an answer."
         )
     yield (
         f"This was measured with models of {decision['size']} after {decision['tokens']}. It may "

@@ -269,8 +269,8 @@ def test_a_target_in_another_configurations_folder_is_told_that_configuration(
     ("cores", "words"),
     [
         # By hand, from the table: hours / cores, but at least the longest training and evaluation.
-        (2, "about 15 min on this machine's 2 cores"),
-        (1, "about 30 min on this machine's 1 core"),
+        (2, "about 13 min on this machine's 2 cores"),
+        (1, "about 25 min on this machine's 1 core"),
         (64, "about 2 min on this machine's 64 cores"),
     ],
 )

@@ -134,7 +134,11 @@ KNOWN = (
             f"methods.mix-2 in scenario mine: weights_by_domain: 'tickets' {KNOWN}",
         ),
         # A list without an anchor is named by its place, as ever.
-        ("[mix, natural", "[mix, naturel", "runs[0].methods: 'naturel' is unknown: did you mean"),
+        (
+            "[mix, round-robin",
+            "[mix, round-robbin",
+            "runs[0].methods: 'round-robbin' is unknown: did you mean",
+        ),
     ],
 )
 def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, message):
@@ -143,7 +147,7 @@ def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, me
     path = tmp_path / "mine.yaml"
     changed = text.replace(old, new)
     if "mix-2" in new:
-        changed = changed.replace("[mix, natural", "[mix, mix-2, natural")
+        changed = changed.replace("[mix, round-robin", "[mix, mix-2, round-robin")
     path.write_text(changed, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         planner.plan_of_workflow([path], {})

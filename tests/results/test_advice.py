@@ -243,7 +243,7 @@ def test_one_seed_or_two_keep_the_baseline(empty, differences):
     assert (place["decided"], place["chosen"], place["tested"]) == (False, "mix", 0)
     assert place["text"][:2] == [
         "Keep equal shares (Mix).",
-        "No method has 3 seeds, the least for a verdict.",
+        "No method has 3 seeds, the least for an answer.",
     ]
     assert [one["method"] for one in place["open"]] == ["pike"]
 
@@ -255,8 +255,8 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     place |= {"fewest": {"domain": "code", "effective": 5.9}}
     told = [*advice.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1:] == [
-        "The validation text of code is worth 5.9 documents of equal size, and a verdict needs "
-        "20: these runs cannot say which method is better.",
+        "The validation documents of code count as only 5.9 documents of equal length, and an "
+        "answer needs 20: these runs cannot say which method is better.",
         "This was measured with models of 1 parameter after 2 tokens. It may be different for "
         "larger models or longer training: these runs cannot say.",
     ]
