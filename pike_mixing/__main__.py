@@ -13,15 +13,15 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import (
     FINDERS,
     build_finder,
-    commands,
-    proposals,
+    design_commands,
+    fit_command,
     schedule_finder,
     swarm_table,
 )
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.mixtures.trainer_formats import FORMATS
 from pike_mixing.parser import Parser
-from pike_mixing.settings import setting_lines, wrap_text
+from pike_mixing.setting_fields import setting_lines, wrap_text
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch_swarm
 
@@ -107,10 +107,10 @@ def _build_parser() -> argparse.ArgumentParser:
     rules = command("methods", methods_text, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _add_fit_options(
-        command("fit", commands.fitted_mixtures_text, "a mixture from a table of proxy runs")
+        command("fit", fit_command.fitted_mixtures_text, "a mixture from a table of proxy runs")
     )
     saved = command(
-        "predict", commands.predicted_loss_text, "the loss of a mixture, by a saved predictor"
+        "predict", fit_command.predicted_loss_text, "the loss of a mixture, by a saved predictor"
     )
     saved.add_argument("predictor", type=Path, help="a file that `fit --save` wrote")
     saved.add_argument("--mixture", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
@@ -120,13 +120,15 @@ def _build_parser() -> argparse.ArgumentParser:
     delivered.add_command(commands_)
     bench.add_command(commands_)
     _add_design_options(
-        command("design", proposals.proposed_mixtures_csv, "the next mixtures to train, as CSV")
+        command(
+            "design", design_commands.proposed_mixtures_csv, "the next mixtures to train, as CSV"
+        )
     )
     _add_stage_options(
-        command("stages", proposals.schedule_json, "a schedule from losses over steps")
+        command("stages", design_commands.schedule_json, "a schedule from losses over steps")
     )
     kept = command(
-        "reuse", proposals.reused_mixture_json, "a mixture's ratios where domains come and go"
+        "reuse", design_commands.reused_mixture_json, "a mixture's ratios where domains come and go"
     )
     kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     about = "domains of the old mixture that are removed, revised or split"

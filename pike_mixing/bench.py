@@ -52,7 +52,7 @@ from pike_mixing.finders import (
     swarm_table,
 )
 from pike_mixing.finders.interface import FinderResult, Proxy, Swarm
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms import catalogue
 
 SIZE = 128
@@ -113,7 +113,9 @@ class BenchFinder:
         if self.name == "regmix":
             return _fit_trees_per_loss(weights_NxK, loss_NxM)
         kind = build_finder.finder_class("exposure-law" if self.name == PERMUTED else self.name)
-        return kind().fit_model(weights_NxK, self._epochs(weights_NxK, epochs_NxK), loss_NxM)
+        return kind().fit_model(
+            weights_NxK, self._epochs_permuted_if_asked(weights_NxK, epochs_NxK), loss_NxM
+        )
 
     def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
         """Losses, and spreads of a Gaussian process."""
@@ -123,12 +125,16 @@ class BenchFinder:
             return fitted.losses(weights_SxK)
         if self.name == "regmix":
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
-        losses_SxM = fitted.losses(weights_SxK, self._epochs(weights_SxK, epochs_SxK))
+        losses_SxM = fitted.losses(
+            weights_SxK, self._epochs_permuted_if_asked(weights_SxK, epochs_SxK)
+        )
         if self.name == "gaussian-process":
             return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
 
-    def _epochs(self, weights_SxK: Floats, epochs_SxK: Floats | None) -> Floats | None:
+    def _epochs_permuted_if_asked(
+        self, weights_SxK: Floats, epochs_SxK: Floats | None
+    ) -> Floats | None:
         """Epochs, or those of every domain with the text of another."""
         if self.name != PERMUTED or epochs_SxK is None:
             return epochs_SxK

@@ -7,7 +7,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.setting_limits import Proportions
-from pike_mixing.settings import domain_problems, plain_value, value_problems
+from pike_mixing.setting_messages import domain_problems
+from pike_mixing.settings import plain_value, value_problems
 
 
 def equal_weights(k: int) -> Floats:

@@ -40,7 +40,7 @@ import numpy as np
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.arrays import Array, Floats
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 
 log = logging.getLogger("pike_mixing")
 

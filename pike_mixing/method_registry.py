@@ -12,7 +12,8 @@ from typing import Any, cast
 from pike_mixing import RULES
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method
-from pike_mixing.settings import parse_settings, unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
+from pike_mixing.settings import parse_settings
 
 
 def unknown_rule_message(rule: str) -> str:

@@ -103,11 +103,11 @@ def _observe_before_step(
     due, compared = method.needs().statistics, method.needs().validation
     if due is not None and due.fresh and due.is_due(step):
         count_K = rows_of_domains(method, state, step, b, rounding, len(domains)).clip(due.rows)
-        statistics, gram_KxK = _measure_gradients(count_K, step, draw)
+        statistics, gram_KxK = _made_up_statistics(count_K, step, draw)
         gram = gram_KxK if due.inner_products else None
         state = method.observe(state, Signals(step, b, statistics=statistics, gram_KxK=gram))
     if compared is not None and compared.is_due(step):
-        loss_K = _losses(np.ones(len(domains)), step, draw)
+        loss_K = _made_up_losses(np.ones(len(domains)), step, draw)
         state = method.observe(state, Signals(step, b, validation_loss_K=loss_K))
     return state
 
@@ -117,7 +117,7 @@ def _observe_step(
 ) -> State:
     """The state after a step: what weighs losses or gradients is asked, too."""
     needs = method.needs()
-    statistics, gram_KxK = _measure_gradients(count_K, step, draw)
+    statistics, gram_KxK = _made_up_statistics(count_K, step, draw)
     loss_K = statistics.loss_K
     measured = Signals(
         step,
@@ -146,18 +146,18 @@ def _observe_step(
     return method.observe(state, measured)
 
 
-def _measure_gradients(
+def _made_up_statistics(
     count_K: Ints, step: int, draw: np.random.Generator
 ) -> tuple[Statistics, Floats]:
     """Statistics of made-up gradients of rows, and the domains' inner products."""
     of_rows = [draw.normal(1, 1, (count, P)) for count in count_K.tolist()]
-    loss_K = _losses(count_K, step, draw)
+    loss_K = _made_up_losses(count_K, step, draw)
     losses = [np.full(len(one), loss) for one, loss in zip(of_rows, loss_K, strict=True)]
     mean_KxP = np.stack([one.mean(axis=0) if len(one) else np.full(P, np.nan) for one in of_rows])
     return Statistics.of_rows(of_rows, losses), mean_KxP @ mean_KxP.T
 
 
-def _losses(count_K: Floats | Ints, step: int, draw: np.random.Generator) -> Floats:
+def _made_up_losses(count_K: Floats | Ints, step: int, draw: np.random.Generator) -> Floats:
     """Losses that fall from about 4 nats per token; NaN of a domain without rows."""
     loss_K = 2 + (2 + draw.random(len(count_K))) * 0.999**step
     return np.where(count_K > 0, loss_K, np.nan)

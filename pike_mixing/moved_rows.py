@@ -140,7 +140,7 @@ class Movement:
         }
         is_window_over = due >= 0 and step - due + 1 == self.window
         looks = step + 1 == self.steps or is_window_over or (step == 0 and self._can_never_move())
-        return changed, self._warning_if_idle(state | changed, step) if looks else None
+        return changed, self._few_rows_moved_warning(state | changed, step) if looks else None
 
     def _can_never_move(self) -> bool:
         """Whether no step of the run can move a row."""
@@ -149,7 +149,7 @@ class Movement:
         never = bool(firsts) and min(firsts) >= self.steps
         return len(self.domains) == 1 or never
 
-    def _warning_if_idle(self, state: State, step: int) -> str | None:
+    def _few_rows_moved_warning(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
         b, due, moved = self.rows, int(state["due_1"][0]), _moved_rows(state)
         steps = step + 1 - max(due, 0)

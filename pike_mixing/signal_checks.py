@@ -34,7 +34,7 @@ def with_checked_signals(
     def checked_hook(self: Any, state: State, signals: Signals) -> T:
         where = f"{type(self).__name__}.{hook_name}, step {signals.step}"
         _refuse_problems(where, signal_type_problems(signals))
-        signals = signals_in_float64(signals)
+        signals = signals_in_64_bits(signals)
         K = len(self.weights(state, signals.step))
         _refuse_problems(
             where,
@@ -213,7 +213,7 @@ def signal_type_problems(signals: Signals) -> list[str]:
     ]
 
 
-def signals_in_float64(signals: Signals) -> Signals:
+def signals_in_64_bits(signals: Signals) -> Signals:
     """The signals in float64, whatever numbers they were: squares of a float16 overflow.
 
     Counts of whole numbers become int64: an unsigned one less 1 could be huge.

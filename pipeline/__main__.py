@@ -97,7 +97,7 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             # Before torch is imported, which takes seconds.
             during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
-            if minutes and not launch.is_worker_process():
+            if minutes and not launch.is_launched_training_process():
                 locks.await_lease_end(chosen["given"].parent, minutes)
             chosen = _arguments_of_process(chosen, words)
         if not (place := chosen.pop("place")):

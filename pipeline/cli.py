@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pike_mixing import __version__
 from pike_mixing.parser import Parser
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.runtime import accelerators, programs, signal_handler
 
 
@@ -183,13 +183,13 @@ def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None
 def warm_up(names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
-    from pipeline.runtime import environment, manifests, settings_messages
+    from pipeline.runtime import environment, manifests, validate_settings
 
     for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
-        settings_messages.warm_up_validation(kind, extra="ignore")
+        validate_settings.warm_up_validation(kind, extra="ignore")
     environment.installed_versions(None)
     for name in stages.SETTINGS.keys() & names:
-        settings_messages.warm_up_validation(
+        validate_settings.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)
         )
 

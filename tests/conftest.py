@@ -26,7 +26,7 @@ from pipeline import settings
 from pipeline.data import packing, sources, tokenizer
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files, code_fingerprint, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 __all__ = ["asked", "benchmarks", "standin", "tokenizers"]
 

@@ -24,7 +24,7 @@ from pike_mixing.signals import Statistics
 from pipeline import cli
 from pipeline.planning import planner, schema
 from pipeline.planning.registration import Registration
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 LANGUAGES = {"diff", "python", "snakemake", "sh", "sql", "text", "yaml"}
 BEFORE = {

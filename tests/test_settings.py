@@ -8,16 +8,12 @@ from hypothesis import strategies as st
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
+from pike_mixing.setting_fields import is_of_type, setting_docstrings
 from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
-from pike_mixing.settings import (
-    CheckedSettings,
-    is_of_type,
-    parse_settings,
-    setting_docstrings,
-    unknown_name_message,
-)
+from pike_mixing.setting_messages import unknown_name_message
+from pike_mixing.settings import CheckedSettings, parse_settings
 from pipeline import settings
-from pipeline.runtime.settings_messages import OrOne, validate
+from pipeline.runtime.validate_settings import OrOne, validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.harness import ROLLING
+from pike_mixing.comparison.lm_eval_harness import ROLLING
 from pike_mixing.comparison.scores import (
     Log,
     Run,

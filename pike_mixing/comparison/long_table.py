@@ -13,7 +13,7 @@ from typing import Any
 from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.table_files import Columns, read_columns
 
 COLUMNS = (

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing import table_files
-from pike_mixing.comparison import harness, inspect_logs, lighteval, long_table, opencompass
+from pike_mixing.comparison import inspect_logs, lighteval, lm_eval_harness, long_table, opencompass
 from pike_mixing.comparison.scores import Column, Reading, Run, Scores, metric_without_filter
 from pike_mixing.errors import InputError, names_text, refuse_without_package
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 
 TABLES = (".csv", ".gz", ".parquet", ".jsonl")
-HARNESSES = (harness, lighteval, opencompass, inspect_logs)
+HARNESSES = (lm_eval_harness, lighteval, opencompass, inspect_logs)
 
 
 def has_logs(path: Path) -> bool:
@@ -40,7 +40,7 @@ def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores)
     if records is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
         add_own_results(records, side, scores, model)
         return
-    if (path / "experiment.json").is_file() and not harness.find_logs(path):
+    if (path / "experiment.json").is_file() and not lm_eval_harness.find_logs(path):
         raise InputError(
             f"{path} is a results folder of this project without its pike.duckdb: `make run` makes "
             "that when all runs are trained"

@@ -8,7 +8,8 @@ from pike_mixing import errors
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders.interface import Finder
-from pike_mixing.settings import parse_settings, unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
+from pike_mixing.settings import parse_settings
 
 
 def finder_class(finder: str) -> type[Any]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 
 
 def kept_weights(

@@ -13,7 +13,7 @@ from pike_mixing import by_domain, foreign_json
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import FINDERS, build_finder, swarm_table
 from pike_mixing.finders.interface import Inventory, Swarm, SwarmFinder
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms import catalogue
 
 SIZES = ("parameters", "tokens")
@@ -107,14 +107,14 @@ def _comma_hint(value: object, option: str, name: str) -> str:
 
 
 def read_swarm_and_target(
-    arguments: argparse.Namespace, losses: Sequence[str]
+    arguments: argparse.Namespace, target_texts: Sequence[str]
 ) -> tuple[Swarm, dict[str, float]]:
     """The table that the options name, with the losses of a target, and their weights in it.
 
     Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
-    of the swarm_table.
+    of the swarm.
     """
-    weights = parse_numbers(losses, "--target", default=1.0, at_least=0)
+    weights = parse_numbers(target_texts, "--target", default=1.0, at_least=0)
     swarm = swarm_of_options(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = swarm_table.loss_names(weights, arguments.loss_columns or swarm_table.LOSS)
@@ -122,7 +122,7 @@ def read_swarm_and_target(
 
 
 def finder_of_options(
-    arguments: argparse.Namespace, target: Mapping[str, float], unread: Collection[str] = ()
+    arguments: argparse.Namespace, target: Mapping[str, float], unread_domains: Collection[str] = ()
 ) -> SwarmFinder:
     """The finder that the options name, for this target, which reads tables of losses.
 
@@ -133,7 +133,7 @@ def finder_of_options(
     if reads not in ("losses", "epochs"):
         raise InputError(f"the finder {name!r} reads the {reads} of a run, not a table")
     given = {
-        name: {d: v for d, v in value.items() if d not in unread or name == "target"}
+        name: {d: v for d, v in value.items() if d not in unread_domains or name == "target"}
         if isinstance(value, dict)
         else value
         for name, value in parse_pairs(arguments.set, "--set").items()

@@ -24,7 +24,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms.catalogue import KEYS, LABELS
 from pike_mixing.table_files import Columns, read_columns, refuse_first_problems
 

@@ -21,8 +21,8 @@ import numpy as np
 from pike_mixing import by_domain, foreign_json
 from pike_mixing.apportion import apportion
 from pike_mixing.errors import InputError, names_text, refuse
-from pike_mixing.finders import commands, options, saved_predictors
-from pike_mixing.mixtures.first_records import text_field_problem
+from pike_mixing.finders import fit_command, options, saved_predictors
+from pike_mixing.mixtures.field_checks import text_field_problem
 from pike_mixing.mixtures.trainer_formats import (
     FORMATS,
     TEXT_FILE,
@@ -34,7 +34,8 @@ from pike_mixing.mixtures.trainer_formats import (
 )
 from pike_mixing.rules.schedule import Schedule
 from pike_mixing.rules.static import Fixed, Mix
-from pike_mixing.settings import parse_settings, unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
+from pike_mixing.settings import parse_settings
 
 OF_DATASETS = {
     *("datasets", "hf", "hugging", "huggingface", "sfttrainer", "trainer", "transformers", "trl")
@@ -535,7 +536,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
         phases = values["phases"]
         if len(phases) > 1:
             return plan_of_rule(
-                commands.schedule_settings(values["optimum"], phases), place, steps, tokens
+                fit_command.schedule_settings(values["optimum"], phases), place, steps, tokens
             )
         return plan_of_shares(values["optimum"], place)
     if isinstance(values.get("rule"), dict):

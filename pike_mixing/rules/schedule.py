@@ -20,7 +20,7 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.interface import State
-from pike_mixing.rules.static import WithObjective, require_setting
+from pike_mixing.rules.static import WithObjective, require_run_length
 from pike_mixing.setting_limits import NonNegativeFloat, PositiveFloat, PositiveInt, Proportions
 
 LOOKS = 2000
@@ -89,10 +89,10 @@ class Schedule(WithObjective):
             "factor_K": np.ones(len(domains)),
         }
         if self.epochs is not None:
-            budget = require_setting(self.budget_tokens, "budget_tokens")
+            budget = require_run_length(self.budget_tokens, "budget_tokens")
             cap_K = self.epochs * by_domain.tokens_in_order(self.tokens_by_domain, domains) / budget
             looks = np.unique(
-                np.linspace(0, require_setting(self.steps, "steps") - 1, LOOKS).round()
+                np.linspace(0, require_run_length(self.steps, "steps") - 1, LOOKS).round()
             )
             weights_TxK = np.stack([self.weights(state, int(step)) for step in looks])
             state["factor_K"] = cap_factors(weights_TxK, cap_K, domains)
@@ -116,9 +116,9 @@ class Schedule(WithObjective):
         if self.unit == "steps" or max(self.at) == 0:
             return 1.0
         if self.unit == "share":
-            return float(require_setting(self.steps, "steps"))
-        budget = require_setting(self.budget_tokens, "budget_tokens")
-        return require_setting(self.steps, "steps") / budget
+            return float(require_run_length(self.steps, "steps"))
+        budget = require_run_length(self.budget_tokens, "budget_tokens")
+        return require_run_length(self.steps, "steps") / budget
 
 
 def cap_factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, RunFacts, Signals, State
 from pike_mixing.numerics.simplex import softmax
 from pike_mixing.setting_limits import PositiveFloat, Proportions
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ class WithObjective(Method):
         return np.asarray(weight_K / max(weight_K.sum(), np.finfo(np.float64).tiny))
 
 
-def require_setting(value: T | None, setting: str) -> T:
+def require_run_length(value: T | None, setting: str) -> T:
     """The value of a setting that says how long the run is; an InputError where it has none."""
     if value is None:
         raise InputError(f"{setting}: the length of the run is not known: give it")
@@ -207,7 +207,7 @@ class UniMax(WithObjective):
         """The weights, which never change."""
         tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
         weights_K = weights_capped_by_epochs(
-            tokens_K, require_setting(self.budget_tokens, "budget_tokens"), self.epochs
+            tokens_K, require_run_length(self.budget_tokens, "budget_tokens"), self.epochs
         )
         return {"weights_K": weights_K} | self.objective_state(domains)
 

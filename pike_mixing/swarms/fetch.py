@@ -10,7 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms.catalogue import (
     KEYS,
     LABELS,

@@ -55,7 +55,7 @@ from pike_mixing.interface import (
     has_own_allocation,
 )
 from pike_mixing.method_registry import make
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.torch import parallel, resume_state, rows
 from pike_mixing.torch.engine import Engine
 from pike_mixing.torch.losses import IGNORED, RowLosses

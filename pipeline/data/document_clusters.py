@@ -26,7 +26,7 @@ from pipeline.data import document_filters
 from pipeline.data.local_files import LocalSource
 from pipeline.data.source_interface import Document
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 SECTIONS = "domains.yaml"
 WORDS = 50_000

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pike_mixing.setting_limits import Limits, PositiveInt
 from pipeline.data import document_cutting
-from pipeline.runtime.settings_messages import OrOne
+from pipeline.runtime.validate_settings import OrOne
 from pipeline.settings import Commit, HubId
 
 Utf8Policy = Literal["error", "replace", "drop"]

@@ -58,7 +58,9 @@ def embedding_rows(ids_by_piece: dict[str, int]) -> int:
     return 1 + max(ids_by_piece.values())
 
 
-def add_end_token(content: bytes, end_piece: str | None, place: str, setting: str) -> bytes:
+def model_file_of_tokenizer_json(
+    content: bytes, end_piece: str | None, place: str, setting: str
+) -> bytes:
     """The pipeline's model file of a `tokenizer.json` and the piece that ends a document.
 
     `place` says where the file lies and `setting` where the piece was set, for messages.

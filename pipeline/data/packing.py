@@ -42,7 +42,7 @@ from pipeline.data.shards import (
 from pipeline.data.tokenizer import Tokenizer
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
 

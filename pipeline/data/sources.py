@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.data import SOURCES
 from pipeline.data import document_store as store
 from pipeline.data.source_interface import Document, Source
 from pipeline.runtime import atomic_files, environment, made_from
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 VALIDATION_FACTS = "documents", "characters", "bytes", "documents_sha256", "skipped", "source_files"
 """What a manifest says of validation documents that a source has of its own."""

@@ -27,7 +27,7 @@ from pipeline.data.corpus_settings import (
 )
 from pipeline.data.json_tokenizer import JsonPieces, is_json_tokenizer
 from pipeline.runtime import atomic_files, environment, file_kinds, made_from, ownership
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 _EXACT: dict[str, Any] = {
     "normalization_rule_name": "identity",
@@ -315,7 +315,9 @@ def _read_model_file(
     content, place = path.read_bytes(), f"{setting}.{key}: {path}"
     file_kinds.refuse_wrong_file_kind(path, place)
     if is_json_tokenizer(content):
-        return json_tokenizer.add_end_token(content, settings.end, place, f"{setting}.end")
+        return json_tokenizer.model_file_of_tokenizer_json(
+            content, settings.end, place, f"{setting}.end"
+        )
     _SentencePieces(content, place)
     if settings.end is not None:
         raise InputError(f"{setting}.end: a SentencePiece model has its own: leave it out")

@@ -30,7 +30,7 @@ from pipeline.model import checkpoint
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Evaluation
 from pipeline.tasks.prepared_task import prepare_task
 

@@ -29,7 +29,7 @@ from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, devices, made_from, manifests, pick_device
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks.evaluation_settings import Probe
 
 SCHEMA = pa.schema(

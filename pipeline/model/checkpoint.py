@@ -29,7 +29,7 @@ from pipeline import errors, settings
 from pipeline.model import models
 from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, distributed, made_from, manifests
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
 

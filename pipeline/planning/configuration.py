@@ -19,7 +19,7 @@ from pipeline.data.corpus_settings import (
 from pipeline.data.file_settings import HuggingFaceSettings, LocalSettings
 from pipeline.data.python_stdlib import PythonSource
 from pipeline.data.synthetic import SyntheticSource
-from pipeline.runtime.settings_messages import OrOne
+from pipeline.runtime.validate_settings import OrOne
 from pipeline.settings import Commit, Model, Training
 from pipeline.tasks.evaluation_settings import EvaluationOptions, Probe
 from pipeline.tasks.prepared_task import TaskOptions

@@ -10,7 +10,8 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import build_finder as finders
-from pike_mixing.settings import domain_problems, settings_problems, unknown_name_message
+from pike_mixing.setting_messages import domain_problems, unknown_name_message
+from pike_mixing.settings import settings_problems
 from pipeline.planning import (
     dependencies,
     methods,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root, planner, rule_inputs, run_estimates
 from pipeline.planning.plan import Plan, WorkName
 from pipeline.planning.run_estimates import JobEstimate

@@ -10,7 +10,7 @@ from pike_mixing import RULES, method_registry, method_trial, provenance
 from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.interface import Method, Needs, StatisticsNeed
-from pike_mixing.settings import is_required, setting_descriptions, setting_lines, wrap_text
+from pike_mixing.setting_fields import is_required, setting_descriptions, setting_lines, wrap_text
 from pipeline.runtime import output_formats
 
 FRAME = """\
@@ -170,10 +170,10 @@ def default_needs(mixing_rule: str) -> Needs:
     if kind.needs is Method.needs:
         return Needs()
     with method_registry.own_faults_told(mixing_rule):
-        return kind(**example_settings(mixing_rule)).needs()
+        return kind(**placeholders_of_required_settings(mixing_rule)).needs()
 
 
-def example_settings(mixing_rule: str) -> dict[str, Any]:
+def placeholders_of_required_settings(mixing_rule: str) -> dict[str, Any]:
     """Some value for each setting that has no default."""
     kind = method_registry.rule_class(mixing_rule)
     hints = typing.get_type_hints(kind)

@@ -25,7 +25,7 @@ from pipeline import settings
 from pipeline.planning import method_catalogue, normal_form
 from pipeline.runtime import code_fingerprint
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 log = logging.getLogger("pike")
 
@@ -200,9 +200,9 @@ def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[s
     if rule not in RULES:
         return []
     # What a grid gives is judged in each scenario.
-    given = (method_catalogue.example_settings(rule) if "grid" in method else {}) | rule_settings(
-        method
-    )
+    given = (
+        method_catalogue.placeholders_of_required_settings(rule) if "grid" in method else {}
+    ) | rule_settings(method)
     return field_problems(method_registry.rule_class(rule), given, place, with_limits=False)
 
 

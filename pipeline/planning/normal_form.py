@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pathlib import PurePosixPath
 from typing import Any, get_args
 
-from pike_mixing.settings import bare_type, default_value, type_hints
+from pike_mixing.setting_fields import bare_type, default_value, type_hints
 from pipeline.planning.configuration import Compare, Experiment, Paper
 
 PATH_SETTINGS = {

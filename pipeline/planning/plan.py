@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import dependencies, manifest_places, methods
 from pipeline.planning.dependencies import RunName
 from pipeline.runtime import made_from

@@ -20,7 +20,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pike_mixing.setting_limits import Limits, PositiveInt
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline import settings
 from pipeline.data.corpus_settings import SPECIAL_PIECES
 from pipeline.planning import (
@@ -46,7 +46,7 @@ from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSetting
 from pipeline.planning.normal_form import plain_nonempty_values
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import Commit, Training
 
 Sections = dict[str, dict[str, Any]]

@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pike_mixing.errors import InputError, install_command, refuse
-from pike_mixing.settings import setting_docstrings
+from pike_mixing.setting_fields import setting_docstrings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
-from pipeline.runtime import settings_messages
+from pipeline.runtime import validate_settings
 from pipeline.settings import Model
 
 PATH = Path(__file__).resolve().parents[2] / "workflow" / "schemas" / "config.schema.yaml"
@@ -60,7 +60,7 @@ def read_experiment(config: Mapping[str, Any], origin: str) -> Experiment:
         )
     problems, result = [], None
     try:
-        result = settings_messages.validate(Experiment, config, origin, allow_contradictions=True)
+        result = validate_settings.validate(Experiment, config, origin, allow_contradictions=True)
     except InputError as error:
         problems = str(error).splitlines()
     named = config.get("methods")
@@ -74,7 +74,7 @@ def read_experiment(config: Mapping[str, Any], origin: str) -> Experiment:
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _set_file_off_by_colon(settings_messages.settings_contradictions(config, origin), origin)
+    return _set_file_off_by_colon(validate_settings.settings_contradictions(config, origin), origin)
 
 
 def _set_file_off_by_colon(problems: list[str], origin: str) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.runtime import model_folders
 
 Config = Mapping[str, Any]

@@ -93,7 +93,7 @@ def patch_slurm_executor(  # noqa: C901 - the methods of one class
             """Yields whatever has not ended; jobs that Slurm has forgotten have failed."""
             self._ended, kept = frozenset(), set[str]()
             words = ["squeue", "--noheader", "--states=all", "--format=%i", "--user"]
-            answer = await asyncio.to_thread(_ask, *words, getpass.getuser())
+            answer = await asyncio.to_thread(_run_slurm_program, *words, getpass.getuser())
             listed = None if answer.returncode else answer.stdout.split()
             async for job in super().check_active_jobs(active_jobs):
                 number = job.external_jobid
@@ -131,10 +131,10 @@ def patch_slurm_executor(  # noqa: C901 - the methods of one class
 
 def _is_unknown_job(job: str) -> bool:
     """Whether the controller answers that there is no such job."""
-    return "Invalid job id" in _ask("scontrol", "show", "job", job).stderr
+    return "Invalid job id" in _run_slurm_program("scontrol", "show", "job", job).stderr
 
 
-def _ask(*words: str) -> subprocess.CompletedProcess[str]:
+def _run_slurm_program(*words: str) -> subprocess.CompletedProcess[str]:
     """The answer of a program of Slurm's, which has some time for it."""
     # In the foreground, Ctrl-C reaches the question, too.
     command = ["timeout", "--foreground", str(ANSWER_SECONDS), *words]
@@ -148,7 +148,7 @@ def await_controller(logger: Any, cancelled: threading.Event) -> bool:
     """
     end, told = time.monotonic() + PATIENCE_SECONDS, False
     # A ping of one that is there and does not answer takes seconds, too.
-    while not cancelled.is_set() and _ask("scontrol", "ping").returncode:
+    while not cancelled.is_set() and _run_slurm_program("scontrol", "ping").returncode:
         if time.monotonic() > end:
             break
         if not told:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pike_mixing.finders import build_finder as finders
 from pipeline.planning import dependencies, methods, normal_form
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID, Model, Training
 
 Settings = dict[str, Any]

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import stages, strict_yaml
 from pipeline.runtime import accelerators, signal_handler
 from pipeline.settings import DEVICES

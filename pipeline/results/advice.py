@@ -27,7 +27,7 @@ from pike_mixing.comparison.detectable import (
 )
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks
 from pipeline.results.database_reader import (
     Row,
@@ -214,7 +214,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         better = [row for row in rows if row["verdict"] == "better"]
         decided = bool(better) and -better[0]["nll_difference"] >= LITTLE
         chosen = better[0]["method"] if decided else baseline
-        facts = _settings_of_method(connection, scenario, model, chosen)
+        facts = _first_run_of_method(connection, scenario, model, chosen)
         marks = {
             mark: count
             for mark, count in doubts.get((scenario, model, chosen), {}).items()
@@ -269,7 +269,7 @@ def _add_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
             row["verdict"] = "better" if row["nll_difference"] < 0 else "worse"
 
 
-def _settings_of_method(
+def _first_run_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""

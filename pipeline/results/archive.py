@@ -30,7 +30,7 @@ from typing import Any
 import duckdb
 
 from pike_mixing.errors import InputError, install_command, refuse
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline import settings as settings_of
 from pipeline.planning import manifest_places
 from pipeline.planning.manifest_places import ListedManifest
@@ -50,7 +50,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
@@ -74,7 +74,7 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 
 def write_archive(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
-    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
+    _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
     reads = {
         kind: {
             path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
@@ -172,7 +172,7 @@ def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _refuse_missing_folder(given: Path, inside: str, wanted: str) -> None:
+def _refuse_absent_path(given: Path, inside: str, wanted: str) -> None:
     """Stops at a folder that is not there, and names the nearest one beside that has a file."""
     if not os.path.lexists(given):
         beside = [one.parent.name for one in given.parent.glob(f"*/{inside}")]
@@ -183,7 +183,7 @@ def _refuse_missing_folder(given: Path, inside: str, wanted: str) -> None:
 
 def _find_archive(given: Path) -> Path:
     """The archive that a folder is, or has in it as a crate does."""
-    _refuse_missing_folder(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
+    _refuse_absent_path(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
     inner = given / "recorded"
     if not os.path.lexists(inner):
         return given
@@ -399,7 +399,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write_crate(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has."""
-    _refuse_missing_folder(results, DATABASE, "the folder of a finished experiment")
+    _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
     settings = results / "settings" / "experiment.json"
     result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"

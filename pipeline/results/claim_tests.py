@@ -64,7 +64,7 @@ class ClaimCell(NamedTuple):
         return max(p, least_p_of_share(seeds)) if self.share else p
 
 
-def fill_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
+def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
     """Fills both tables; they are no views, since dozens of claims ask for these rows.
 
     Each claim with seeds enough has a p-value, by Holm, and seeds that would decide it. Claims that

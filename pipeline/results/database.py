@@ -30,7 +30,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import RECORDS, insert_listed_records, insert_rows
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import Model, Training
 
 PAPER = Path(__file__).parents[1] / "paper"
@@ -115,7 +115,7 @@ def _fill_tables(
         "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
         "loss_tests": lambda: loss_tests.fill_loss_tests(measured),
         "speedups": lambda: speedups.fill_speedups(measured),
-        "claim_tests": lambda: claim_tests.fill_claim_tests(connection),
+        "claim_tests": lambda: claim_tests.fill_pairs_and_claim_tests(connection),
         "boards": lambda: board_tests.fill_boards(connection),
     }
     for table, fill in fills.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import result_manifests, sql_views
 from pipeline.runtime import checksums, made_from

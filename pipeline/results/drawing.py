@@ -113,7 +113,7 @@ def overlapping_line_keys(panel: Panel) -> list[tuple[str, ...]]:
     return [tuple(group) for group in groups if len(group) > 1]
 
 
-def _overlap_notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
+def _line_and_point_notes(panels: Sequence[Panel], labelled: Mapping[str, str]) -> list[str]:
     """Sentences on lines that lie on each other, and on points beside lines."""
     groups = [keys for panel in panels for keys in overlapping_line_keys(panel)]
     most = max(map(len, groups), default=0)
@@ -154,7 +154,7 @@ def draw_figure(
     every = [s for panel in panels for s in panel.series]
     styles = {s.key: line_style(s.position, s.palette or palette) for s in every}
     labelled = {key: (labels or {}).get(key, key) for key in styles}
-    note = " ".join(filter(None, [note, *_overlap_notes(panels, labelled)]))
+    note = " ".join(filter(None, [note, *_line_and_point_notes(panels, labelled)]))
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
     across = max(1, min(2 * columns, int(columns * PANEL_WIDTH / entry)))
     legend_lines = math.ceil(len(styles) / across)

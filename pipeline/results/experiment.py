@@ -4,11 +4,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import sql_views
 from pipeline.runtime import atomic_files
 from pipeline.runtime.manifests import IS_SLUG
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokenizer")
 

@@ -119,7 +119,7 @@ def weight_panels(rows: list[Row], _: str) -> list[Panel]:
         _panel_over_steps(
             place,
             "weight of each batch" if part[0]["alternates"] else "sampling weight",
-            _dot_series(part)
+            _one_domain_batch_dots(part)
             if part[0]["alternates"]
             else _line_series(part, "weight", "domain", band=_has_interval),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
@@ -129,7 +129,7 @@ def weight_panels(rows: list[Row], _: str) -> list[Panel]:
     ]
 
 
-def _dot_series(part: list[Row]) -> list[Series]:
+def _one_domain_batch_dots(part: list[Row]) -> list[Series]:
     """Batches of one domain each: a dot where a domain has the batch, and a gap elsewhere."""
     rows = [{**row, "weight": row["weight"] if row["weight"] > ALL else None} for row in part]
     return [replace(line, points=True) for line in _line_series(rows, "weight", "domain")]

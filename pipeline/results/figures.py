@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import (
     drawing,
     figure_panels,
@@ -21,7 +21,7 @@ from pipeline.results.database_reader import Row, connect_experiment, select_row
 from pipeline.results.figure_panels import Panel, Series
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import duckdb
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import sql_views
 from pipeline.results.claim_tests import VERDICTS
 from pipeline.results.database_reader import (

@@ -26,7 +26,7 @@ from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.results.stale_work import read_stale_work
-from pipeline.runtime import output_formats, settings_messages
+from pipeline.runtime import output_formats, validate_settings
 from pipeline.runtime.programs import program_command
 
 RULES = ("pike_mixing/rules", "pike_mixing/numerics", "pike_mixing/finders")
@@ -105,7 +105,7 @@ def _run_deviations(
     }
     (row,) = query_rows(connection, "select config from experiment")
     recorded = json.loads(row["config"])
-    experiment = settings_messages.validate(
+    experiment = validate_settings.validate(
         Experiment, recorded, "the database", allow_contradictions=True
     )
     config = normal_form.normalise_config(experiment, [*recorded])

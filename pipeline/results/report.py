@@ -36,7 +36,7 @@ from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.report_facts import REPORT
 from pipeline.results.stale_work import read_stale_work
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 FRONT = ("losses",)
 """Figures that the first page shows."""

@@ -47,7 +47,7 @@ from pipeline.results.database_reader import Row, connect_experiment, select_row
 from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 COLUMNS = (
     "scenario", "model", "section", "kind", "row_position", "row_label", "column_position",

@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (

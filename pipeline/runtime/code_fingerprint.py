@@ -110,7 +110,7 @@ def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
 
     For a module of the user's own they may be the user's modules, too.
     """
-    names = {*imported, *map(_defining_module, imported)}
+    names = {*imported, *map(_resolve_reexport, imported)}
     if is_first_party(module):
         return [*filter(is_first_party, names)]
     # Who imports a.b.c runs the packages a and a.b, too.
@@ -179,7 +179,7 @@ def _absolute_name(name: str, module: str) -> str:
     return name
 
 
-def _defining_module(name: str) -> str:
+def _resolve_reexport(name: str) -> str:
     """The module behind `package.Name`, where a package of this repository hands the name on."""
     package, _, last = name.rpartition(".")
     return _modules_of_exports(package).get(last, name)
@@ -381,7 +381,7 @@ def _imports_of_code(code: ast.Module) -> set[str]:
             result.add(_import_origin(node))
         else:
             packages |= {own: full for own, full in pairs if is_first_party(full)}
-    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_defining_module`).
+    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_resolve_reexport`).
     for node in ast.walk(code) if packages else ():
         if isinstance(node, ast.Attribute) and (package := packages.get(ast.unparse(node.value))):
             result.add(f"{package}.{node.attr}")

@@ -161,12 +161,6 @@ def acquire_lease(folder: Path) -> Iterator[Lease]:
             _held.discard(file)
 
 
-@contextlib.contextmanager
-def follow_lease(folder: Path) -> Iterator[Lease]:
-    """The lease that another process of the same run holds, for one that writes nothing."""
-    yield Lease(folder)
-
-
 def await_lease_end(folder: Path, minutes: float) -> None:
     """Waits while another living process holds the lease of a run directory, `minutes` at most.
 

@@ -10,9 +10,9 @@ from typing_extensions import TypedDict
 
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.setting_limits import Limits, NonNegativeFloat, NonNegativeInt, PositiveInt
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline import settings
-from pipeline.runtime import atomic_files, settings_messages
+from pipeline.runtime import atomic_files, validate_settings
 
 
 def _typed_dict(keys: Mapping[str, Any]) -> Any:
@@ -267,7 +267,7 @@ def stage_of_manifest(manifest: Path) -> str | None:
 def require_type(content: Any, kind: Any, path: Path | str, remedy: str) -> None:
     """Stops at the content of the file `path` that is not of a type; `remedy` is what to do."""
     try:
-        settings_messages.validate(kind, content, "", allow_contradictions=True, extra="ignore")
+        validate_settings.validate(kind, content, "", allow_contradictions=True, extra="ignore")
     except InputError as error:
         told = "; ".join(line.lstrip(".: ") for line in str(error).splitlines())
         raise InputError(f"{path} is not whole ({told}): {remedy}") from None
@@ -289,7 +289,7 @@ def read_run(folder: Path) -> FinishedRun:
     identity = trained.get("identity") if isinstance(trained, dict) else None
     if isinstance(identity, dict) and identity.get("run") != result["settings"]:
         raise InputError(f"{path} is not of the run whose checkpoints lie there: train it again")
-    own = settings_messages.validate(settings.Run, result["settings"], f"{path}: settings")
+    own = validate_settings.validate(settings.Run, result["settings"], f"{path}: settings")
     return FinishedRun(result, own)
 
 

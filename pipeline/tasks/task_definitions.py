@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pike_mixing.errors import InputError
-from pike_mixing.settings import unknown_name_message
+from pike_mixing.setting_messages import unknown_name_message
 from pipeline.tasks.task import DataFile, Record, Row, Style, Task, data_files
 
 _ADVICE = "this is not the task's data set, fetch it with `pike fetch`"

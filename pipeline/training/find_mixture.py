@@ -23,9 +23,9 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import build_finder
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.setting_limits import Limits, Proportions
-from pike_mixing.settings import domain_problems
+from pike_mixing.setting_messages import domain_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID
 
 log = logging.getLogger("pike")

@@ -12,7 +12,8 @@ from pike_mixing import RULES
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.setting_limits import Proportions
-from pike_mixing.settings import domain_problems, value_problems
+from pike_mixing.setting_messages import domain_problems
+from pike_mixing.settings import value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.data.shards import Corpus, refuse_replaced_tokenizer

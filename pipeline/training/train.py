@@ -3,6 +3,7 @@
 Shapes: K domains, B rows of a batch, L tokens of a row.
 """
 
+import contextlib
 import functools
 import logging
 import time
@@ -41,7 +42,7 @@ from pipeline.runtime import (
     xla_chips,
 )
 from pipeline.runtime.progress import Progress
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import inputs, step_log
 from pipeline.training.run_folder import RunFolder
 from pipeline.training.step_log import Meter, StepLog, UnwrittenStep, build_alarm_watch
@@ -141,11 +142,13 @@ def pretrain(
         devices.make_deterministic(place)
     distributed.join_processes(place)
     # The first's lease is for all.
-    take = locks.acquire_lease if distributed.is_main_process() else locks.follow_lease
+    is_main = distributed.is_main_process()
     alone = parallel.world_size() == 1
     with (
         errors.explain_disk_errors(run.parent),
-        take(run.parent) as lease,
+        locks.acquire_lease(run.parent)
+        if is_main
+        else contextlib.nullcontext(locks.Lease(run.parent)) as lease,
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)

@@ -9,7 +9,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.runtime import atomic_files, locks, output_formats
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import metric_log
 
 Rows = list[dict[str, Any]]

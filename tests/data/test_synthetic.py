@@ -7,7 +7,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.runtime import atomic_files
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 EASY = {
     "order": 1,

@@ -12,7 +12,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.evaluation.held_out_choices import Choice, FewShot
 from pipeline.evaluation.questions import Evaluation, prepare_domains, word_start_mask
 from pipeline.runtime import atomic_files
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 ASKED = Evaluation(
     rows=30, batch_tokens=64, checkpoints="all", choice=Choice(items=20, context=5, candidate=4)

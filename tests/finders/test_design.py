@@ -12,7 +12,7 @@ from known_law import DOMAINS, LAWS, optimum, proxies
 
 from pike_mixing.__main__ import main
 from pike_mixing.errors import InputError
-from pike_mixing.finders import commands, saved_predictors
+from pike_mixing.finders import fit_command, saved_predictors
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pike_mixing.finders.mixture_design import (
@@ -195,7 +195,7 @@ def test_no_edit_of_a_saved_predictor_ends_in_a_traceback(record, tmp_path, data
     saved_to.write_text(data.draw(edited(record)), encoding="utf-8")
     asked = Namespace(predictor=saved_to, mixture=[f"{DOMAINS[0]}=1"], format="text")
     with contextlib.suppress(InputError):
-        assert "predicted loss: " in commands.predicted_loss_text(asked)
+        assert "predicted loss: " in fit_command.predicted_loss_text(asked)
 
 
 @pytest.mark.parametrize("phases", [[0], [-1], [1e999], [float("nan")]])

@@ -28,7 +28,7 @@ MOMENTS = ("adatask",)
 
 def mixing_of(rule, method=None):
     if method is None:
-        required = method_catalogue.example_settings(rule)
+        required = method_catalogue.placeholders_of_required_settings(rule)
         method = method_registry.build_method(rule, required | SETTINGS.get(rule, {}), rule)
     torch.manual_seed(0)
     model, reference = nn.Linear(4, 3), nn.Linear(4, 3).requires_grad_(False)

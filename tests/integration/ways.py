@@ -16,7 +16,7 @@ from pipeline.data.shards import Corpus
 from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.transformer import initial_model
 from pipeline.runtime import atomic_files
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 STEPS, ROWS = 14, 8
 

@@ -19,7 +19,7 @@ from pipeline.planning import (
     workflow_profile,
 )
 from pipeline.runtime import accelerators
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 PAPER = ROOT / "workflow/configs/paper.yaml"
 TABLE, MIX = "tables/table1.md", "mc4-en-hi-de/gpt2-large/mix/seed0"

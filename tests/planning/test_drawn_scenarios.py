@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning import drawn_scenarios as drawn
 from pipeline.planning.drawn_scenarios import ScenarioDrawSettings
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 TEXTS = {f"code-{n}": {"kind": "python", "topic": "code", "bytes": 10**n} for n in range(6)}
 TOKENS = 10**6

@@ -169,9 +169,9 @@ def test_no_need_is_without_a_cost():
 def test_needs_are_those_of_the_defaults():
     assert method_catalogue.default_needs("mix") == Needs()
     assert method_catalogue.default_needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
-    assert method_catalogue.example_settings("balanced-pike") == {
+    assert method_catalogue.placeholders_of_required_settings("balanced-pike") == {
         "zeta1": 1.0,
         "zeta2": 1.0,
         "tau": 1.0,
     }
-    assert method_catalogue.example_settings("single") == {"domain": ""}
+    assert method_catalogue.placeholders_of_required_settings("single") == {"domain": ""}

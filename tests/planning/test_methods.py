@@ -9,7 +9,7 @@ from recipes import recipe
 from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
-from pike_mixing.settings import setting_docstrings
+from pike_mixing.setting_fields import setting_docstrings
 from pipeline.planning import dependencies, methods, planner, stages
 from pipeline.runtime import code_fingerprint
 

@@ -12,7 +12,7 @@ from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 REGISTRATION = yaml.safe_load("""
 benchmark: board

@@ -22,7 +22,7 @@ def paper():
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
     database.fill_paper_tables(connection, {})
-    claim_tests.fill_claim_tests(connection)
+    claim_tests.fill_pairs_and_claim_tests(connection)
     yield connection
     connection.close()
 
@@ -61,7 +61,7 @@ def fill(connection):
         connection.execute(f"delete from {table}")
     accuracy_tests.fill_accuracy_tests(MeasuredResults(connection))
     loss_tests.fill_loss_tests(MeasuredResults(connection))
-    claim_tests.fill_claim_tests(connection)
+    claim_tests.fill_pairs_and_claim_tests(connection)
 
 
 def judged(connection, claim, columns):

@@ -16,7 +16,7 @@ from pipeline.planning import planner, registration, shorthand
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests, registration_outcomes
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
 

@@ -65,7 +65,9 @@ seeds = st.integers(0, 2**31)
 def build(name, domains=DOMAINS, **changes):
     """The rule's method as a run has it, told what a run of these domains knows."""
     rule = name.split()[0]
-    values = method_catalogue.example_settings(rule) | VARIANTS.get(name, {}) | changes
+    values = (
+        method_catalogue.placeholders_of_required_settings(rule) | VARIANTS.get(name, {}) | changes
+    )
     sizes = {domain: 10.0 * len(domain) for domain in domains}
     facts = RunFacts(sizes, budget_tokens=100.0, mixture=sizes)
     return method_registry.build_method(rule, values, rule).for_run(facts)

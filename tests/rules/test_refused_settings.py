@@ -21,7 +21,9 @@ def kind_of(name):
 def made(name, **changes):
     """A rule, or a finder, of which no setting is required."""
     required = (
-        {} if name in FINDERS else method_catalogue.example_settings(name) | NAMED.get(name, {})
+        {}
+        if name in FINDERS
+        else method_catalogue.placeholders_of_required_settings(name) | NAMED.get(name, {})
     )
     return kind_of(name)(**required | changes)
 

@@ -6,7 +6,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.tasks import prepared_task, task_definitions
 from pipeline.tasks.prepared_task import TaskSpec, prepare_task
 from pipeline.tasks.task import Row

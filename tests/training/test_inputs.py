@@ -25,7 +25,7 @@ from pipeline.data.tokenizer import Tokenizer
 from pipeline.model import checkpoint
 from pipeline.model.transformer import token_losses
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import train
 from pipeline.training.inputs import read_inputs
 

@@ -17,7 +17,7 @@ from pike_mixing.rules.static import Mix
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import step_log
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES

@@ -13,7 +13,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files, locks, pick_device
-from pipeline.runtime.settings_messages import validate
+from pipeline.runtime.validate_settings import validate
 from pipeline.training import inputs
 from pipeline.training import train as pretrain
 

@@ -13,10 +13,9 @@ from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
 from pike_mixing.errors import InputError, refuse
-from pike_mixing.settings import (
-    bare_type,
+from pike_mixing.setting_fields import bare_type, type_hints
+from pike_mixing.setting_messages import (
     missing_setting_message,
-    type_hints,
     unknown_name_message,
     wrong_type_message,
 )

@@ -35,7 +35,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     if arguments.table is not None:
         swarm, target = options.read_swarm_and_target(arguments, arguments.target or [])
         if target:
-            optimum_SxK, noise = _resampled_optima(arguments, swarm, target)
+            optimum_SxK, noise = _resampled_optima_and_fit_error(arguments, swarm, target)
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
@@ -69,7 +69,7 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
     return text.getvalue().rstrip()
 
 
-def _resampled_optima(
+def _resampled_optima_and_fit_error(
     arguments: argparse.Namespace, swarm: Swarm, target: Mapping[str, float]
 ) -> tuple[Floats, float | None]:
     """Mixtures [S, K] of resampled tables, and the error of the fit on held-out runs, if any.
