@@ -1,4 +1,4 @@
-"""A text file to documents: whole, by paragraphs, by lines or by a number of characters.
+"""A text to documents: whole, by paragraphs, by lines or by a number of characters.
 
 Memory holds one document, of `LIMIT` characters at most.
 """
@@ -43,16 +43,16 @@ def too_long_error(place: str) -> InputError:
     """What is said of a document, or of a line, of more than `LIMIT` characters."""
     return InputError(
         f"{place} is longer than {LIMIT:,} characters, the limit of a document: write "
-        "`documents: 2000 characters` for text files, cut other files, or leave it out"
+        "`documents: 2000 characters` for text files, split other records, or leave it out"
     )
 
 
 def cut_documents(stream: TextIO, cut: str, place: str) -> Iterator[tuple[int | None, str]]:
-    """The documents of a text file with their numbers.
+    """The documents of a text with their numbers.
 
     Args:
-        stream: The file, opened with `newline=""`.
-        cut: "file": the file is one document, without a number. "paragraphs": lines between blank
+        stream: The text, opened with `newline=""`.
+        cut: "file": the text is one document, without a number. "paragraphs": lines between blank
             ones (white space alone), numbered by their first line. "lines": each with
             its number. Both come without their last line end; LF, CRLF and CR end a line. "N
             characters": pieces numbered from 1 that make up the whole text, N characters long or

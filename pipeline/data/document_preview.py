@@ -14,7 +14,7 @@ from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS, effective_doc
 from pipeline.data import file_formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.local_files import LocalSource
-from pipeline.data.source_interface import CUT, remedy_for_long_documents
+from pipeline.data.source_interface import CUT, CUT_LONG
 
 MOST_FILES, MOST_CHARACTERS = 20, 2**26
 """A plan reads the first document of so many files, and up to so many characters of text."""
@@ -63,9 +63,7 @@ def explain_few_documents(
     if held_out.count_whole_files():
         remedies.insert(0, f"each text file is one document: {CUT}")
     elif worth < min(LEAST_DOCUMENTS, EVEN * count * share):
-        suffixes = {file_formats.format_suffix(name) for _, name in held_out.named_files()}
-        is_text = not suffixes.isdisjoint(file_formats.TEXT)
-        remedies.insert(0, remedy_for_long_documents(is_text=is_text))
+        remedies.insert(0, CUT_LONG)
     if held_out.bytes is not None:
         remedies.append("raise its `bytes`")
     if held_out is source:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from pike_mixing.errors import InputError
 from pipeline import errors
-from pipeline.data.source_interface import CUT, Document, remedy_for_long_documents
+from pipeline.data.source_interface import CUT, CUT_LONG, Document
 from pipeline.runtime import atomic_files, checksums, manifests
 
 STAGE = "download"
@@ -80,7 +80,9 @@ def is_validation_documents_file(name: str) -> bool:
 
 def remedy_for_few_documents(folder: Path) -> str:
     """What a user can do to get more documents of a source."""
-    settings, is_text = _settings_and_kind(folder)
+    facts = read_documents_manifest(folder)
+    settings = {"kind": None, "documents": "file"} | facts["settings"]
+    is_text = any(".txt" in read["file"] for read in facts.get("source_files", []))
     if settings["kind"] == "local" and settings["documents"] == "file" and is_text:
         return f"each text file is one document: {CUT} (sources.{folder.name})"
     return "give the source more documents"
@@ -88,15 +90,9 @@ def remedy_for_few_documents(folder: Path) -> str:
 
 def remedy_for_unequal_documents(folder: Path) -> str:
     """What a user can do about documents of a source that are much longer than others."""
-    _, is_text = _settings_and_kind(folder)
-    return f"{remedy_for_long_documents(is_text=is_text)} (sources.{folder.name})"
-
-
-def _settings_and_kind(folder: Path) -> tuple[dict[str, Any], bool]:
-    """The settings of a source, and whether any of its files is a text file."""
-    facts = read_documents_manifest(folder)
-    settings = {"kind": None, "documents": "file"} | facts["settings"]
-    return settings, any(".txt" in read["file"] for read in facts.get("source_files", []))
+    is_local = read_documents_manifest(folder)["settings"].get("kind") == "local"
+    remedy = CUT_LONG if is_local else "split long documents into several records"
+    return f"{remedy} (sources.{folder.name})"
 
 
 def read_documents(folder: Path) -> Iterator[Document]:

@@ -70,7 +70,8 @@ class SourceFile:
     skipped: Counter[str]
     """Documents left out, by reason."""
     cut: str = "file"
-    """How a text file is cut into documents: see `pipeline.data.document_cutting.cut_documents`."""
+    """How a text, a file's or a record's, is cut into documents: see
+    `pipeline.data.document_cutting.cut_documents`."""
 
     @contextlib.contextmanager
     def explain_read_errors(self) -> Iterator[None]:
@@ -84,7 +85,17 @@ class SourceFile:
             remedy = remedy.format(path=shlex.quote(str(self.path)))
             raise InputError(f"{self.place} cannot be read: {error}: {remedy}") from error
 
-    def record_documents(self, record_id: object, value: object, place: str) -> Iterator[Document]:
+    def cut_record(self, record_id: object, value: object, place: str) -> Iterator[Document]:
+        """The document of a record, or several, numbered, that its text is cut into."""
+        for whole in self.document_of_value(record_id, value, place):
+            if self.cut == "file":
+                yield whole
+                return
+            stream = io.StringIO(whole.text, newline="")
+            for number, text in document_cutting.cut_documents(stream, self.cut, place):
+                yield from self.document_of_value(f"{whole.id}:{number}", text, place)
+
+    def document_of_value(self, record_id: object, value: object, place: str) -> Iterator[Document]:
         """The document of a value, or none when it is null, blank or to be dropped.
 
         `place` is the file and line, for messages and as the id of a document whose record has no
@@ -137,7 +148,7 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
             if number is None and not text:
                 return
             place = source_file.name if number is None else f"{source_file.name}:{number}"
-            yield from source_file.record_documents(place, text, place)
+            yield from source_file.document_of_value(place, text, place)
 
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
@@ -161,7 +172,7 @@ def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:
             value: Any = record
             for part in _field_path(source_file.field, record, place):
                 value = None if value is None else value[part]
-            yield from source_file.record_documents(record.get("id"), value, place)
+            yield from source_file.cut_record(record.get("id"), value, place)
 
 
 class _TextWithoutByteOrderMarks(io.TextIOWrapper):
@@ -283,7 +294,7 @@ def _documents_of_batches(
             text = None if content is None else content.decode(errors="surrogateescape")
             if text is not None and len(text) > document_cutting.LIMIT:
                 raise document_cutting.too_long_error(f"{source_file.place}:{number}")
-            yield from source_file.record_documents(identity, text, place)
+            yield from source_file.cut_record(identity, text, place)
 
 
 def _field_path(field: str, columns: Mapping[str, Any], place: str) -> tuple[str, ...]:
@@ -339,7 +350,7 @@ FORMATS: dict[str, Reader] = {
 """Suffix: reader."""
 
 TEXT = tuple(name for name, reader in FORMATS.items() if reader is _read_text_file)
-"""Suffixes of text that can be cut into documents."""
+"""Suffixes of files that are one text each."""
 
 
 def refuse_unknown_formats(names: Sequence[str], place: str, remedy: str | None = None) -> None:

@@ -38,9 +38,9 @@ class LocalSettings:
     exclude: Patterns | None = None
     """Patterns of files that are not read, though `files` or `validation_files` match them."""
     documents: Cut = "file"
-    """What a document of a text file is: "file", "paragraphs" (set off by blank lines), "lines",
-    or "2000 characters" (any number), behind the last blank or line break among so many. Line ends
-    and blank lines between documents are left out; other formats have documents of their own."""
+    """What a document is: "file" (a text file, or a record of another format), "paragraphs" of it
+    (set off by blank lines), "lines", or "2000 characters" (any number), cut behind the last blank
+    or line break among so many. Line ends and blank lines between documents are left out."""
     field: str = "text"
     """Name of the JSON field or the column that holds the text; `content.text` is the `text` within
     each `content`."""

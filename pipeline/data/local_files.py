@@ -30,11 +30,11 @@ class LocalSource(LocalSettings, Source):
 
         Raises:
             InputError: a file that cannot be read as what its suffix says; its name and, where
-                there is one, the line are in the message. Files that `documents` cannot cut, or
-                must. A file that was written to meanwhile.
+                there is one, the line are in the message. One text file that is not cut. A file
+                that was written to meanwhile.
         """
         listed = self.named_files()
-        self._refuse_unfitting_cut(listed)
+        self._refuse_single_document(listed)
         if self.bytes is not None:
             yield from self._sample_documents(listed, self.bytes, skipped)
             return
@@ -79,7 +79,7 @@ class LocalSource(LocalSettings, Source):
     def source_file(
         self, path: Path, name: str, skipped: Counter[str], cut: str
     ) -> file_formats.SourceFile:
-        """One of its files as it is to be read; text files are cut as `cut` says."""
+        """One of its files as it is to be read; texts are cut as `cut` says."""
         return file_formats.SourceFile(
             name=name,
             place=str(path),
@@ -124,21 +124,12 @@ class LocalSource(LocalSettings, Source):
             NamedFile(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result
         ]
 
-    def _refuse_unfitting_cut(self, listed: list[NamedFile]) -> None:
-        """Stops at files that `documents` does not fit."""
-        other = [
-            path
-            for path, name in listed
-            if file_formats.format_suffix(name) not in file_formats.TEXT
-        ]
-        if other and self.documents != "file":
-            raise InputError(
-                f"documents: {self.documents!r} is for text files, but {other[0]} has documents of "
-                "its own: leave `documents` out, or name only text files in `files`"
-            )
-        (path, _), *further = listed
-        split = self.validation_files is not None
-        if not (further or other or split) and self.documents == "file":
+    def _refuse_single_document(self, listed: list[NamedFile]) -> None:
+        """Stops at one text file that is not cut."""
+        (path, name), *further = listed
+        is_text = file_formats.format_suffix(name) in file_formats.TEXT
+        is_cut = self.documents != "file"
+        if is_text and not (is_cut or further or self.validation_files is not None):
             file_kinds.refuse_wrong_file_kind(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "

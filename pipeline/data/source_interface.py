@@ -7,13 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 CUT = "write `documents: paragraphs` (or lines, or 2000 characters) beside its `files`"
 """What to do where a text file of the user's own is one document and should be several."""
-
-
-def remedy_for_long_documents(*, is_text: bool) -> str:
-    """What to do where some documents are much longer than others; `is_text`: of text files."""
-    if is_text:
-        return "cut long documents: write `documents: 2000 characters` beside its `files`"
-    return "split long documents into several records (`documents` cuts text files alone)"
+CUT_LONG = "cut long documents: write `documents: 2000 characters` beside its `files`"
+"""What to do where some documents are much longer than others."""
 
 
 class Document(NamedTuple):

@@ -105,7 +105,6 @@ def downloaded(folder, files, **values):
 
 BROKEN = {"a.txt": b"one\n\ntw\xffo\n\nthree"}
 LONG = {"a.txt": b"short\n" + b"long " * 300, "b.txt": b"short"}
-OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
 
 
 @pytest.mark.parametrize(
@@ -124,6 +123,13 @@ OWN = {"a.txt": b"one", "b.jsonl": b'{"text": "two"}\n'}
             {"a.txt:1": "one", "a.txt:4": "two"},
             {"blank": 2},
         ),
+        # A record is cut as a text file is; one without an id is named by its line.
+        (
+            {"a.txt": b"one two", "b.jsonl": lines({"text": "ab cd", "id": 7}, {"text": "e"})},
+            {"documents": "4 characters"},
+            {"a.txt:1": "one ", "a.txt:2": "two", "7:1": "ab ", "7:2": "cd", "b.jsonl:2:1": "e"},
+            {},
+        ),
     ],
 )
 def test_files_become_documents(tmp_path, files, values, documents, skipped):
@@ -135,14 +141,13 @@ def test_files_become_documents(tmp_path, files, values, documents, skipped):
     [
         (BROKEN, {"documents": "paragraphs"}, r"a\.txt:3: .*0xff.*invalid_utf8"),
         ({"a.txt": b"one\n\ntwo"}, {}, r"only file.*write `documents: paragraphs` \(or lines, or"),
-        (OWN, {"documents": "lines"}, r"'lines' is for text files, but .*b\.jsonl has"),
         (LONG, {}, r"a\.txt is longer than 1,000 characters.*documents: 2000"),
         (LONG, {"documents": "lines"}, r"a\.txt:2 is longer .*documents: 2000 characters`"),
         ({"a.txt": b"one\n\n" + b"row\n" * 300}, {"documents": "paragraphs"}, r"a\.txt:3 is lon"),
         (
             {"c.jsonl": lines({"text": "short"}, {"text": "x" * 1000})},
             {},
-            r"c\.jsonl:2 is longer .*cut other files",
+            r"c\.jsonl:2 is longer .*split other records",
         ),
     ],
 )

@@ -170,8 +170,8 @@ UNEVEN = [{"text": "a" * (20_000 if n % 30 == 0 else 20)} for n in range(1500)]
             {},
             "sources.code: 1,500 documents, of which about 270 are for validation, but"
             + WORTH.format(200, 11)
-            + "`pike advise` will probably not be able to say which method is better: split long "
-            "documents into several records (`documents` cuts text files alone), or give it more "
+            + "`pike advise` will probably not be able to say which method is better: cut long "
+            "documents: write `documents: 2000 characters` beside its `files`, or give it more "
             "text, or raise packing.validation_share (0.2)",
         ),
         (
