@@ -500,6 +500,11 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         f"This was measured with models of {decision['size']} after {decision['tokens']}. It may "
         "be different for larger models or longer training: these runs cannot say."
     )
+    if decision["decided"] and decision["rule"].keys() & {"zeta1", "zeta2"}:
+        yield (
+            "Its coefficients zeta1 and zeta2 depend on the model: choose them anew for yours "
+            "(docs/library.md, Coefficients)."
+        )
 
 
 def difference_text(row: Row, signs: str = "") -> str:

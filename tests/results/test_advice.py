@@ -112,6 +112,12 @@ def test_a_method_that_leads_in_every_seed_is_used_and_equal_shares_stay_else(em
     assert place["shares"] == {"a": 0.25, "b": 0.75}
     assert place["text"][0] == "Use PiKE."
     assert "0.201 nats per token below that of Mix" in place["text"][1]
+    assert place["text"][-1].startswith("This was measured with models of ")
+    empty.execute(
+        "update runs set settings = json_object('rule', method, 'method', json_object('zeta1', 1))"
+    )
+    (place,) = advice.read_decisions(empty)
+    assert place["text"][-1].startswith("Its coefficients zeta1 and zeta2 depend on the model")
 
 
 def test_a_rule_that_drew_the_baselines_shares_is_no_mixture(empty):
