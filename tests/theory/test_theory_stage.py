@@ -21,7 +21,7 @@ def test_every_record_is_there_and_listed(written):
     manifest = atomic_files.read_json(written / atomic_files.MANIFEST)
     names = {path.name for path in written.iterdir()} - {atomic_files.MANIFEST, ".made-by"}
     assert set(manifest["files"]) == names
-    records = ("example", "placeholders_of_required_settings", "descent", "iterations")
+    records = ("example", "example_settings", "descent", "iterations")
     assert names == {f"{name}.parquet" for name in records}
     assert manifest["settings"] == {"seed": 0, "paths": 40, "draws": 40, "seeds": 2}
     assert manifest["code"]["fingerprint"] == code_fingerprint.fingerprint("pipeline.theory.stage")

@@ -1,14 +1,14 @@
 -- What printed_pairs has of the paper, of ours: means over the seeds that both methods have, with the error
 -- over seeds (seed_stderr) and that over documents or items, which all seeds share (item_stderr); low and
 -- high: the 95% interval of both. Accuracies are those of accuracy_tests, asked with as many
--- demonstrations as the paper's, or with the number that stands in for it (table_columns).
+-- demonstrations as the paper's, or with the number that stands in for it (score_table_columns).
 with headline as (
     select distinct shots, formulation, metric from headline_accuracies
 ),
 
 asked as (
     select distinct scenario, published_scenario, printed_shots, shots
-    from table_columns
+    from score_table_columns
     where metric = 'accuracy' and task = 'average' and shots is not null
 ),
 

@@ -23,7 +23,7 @@ by_run as (
         c.paper_table, p.* exclude (our_task, shots, score, formulation, tasks), c.our_task, c.printed_shots, c.shots,
         c.position as column_position, c.label as column_label
     from run_scores as p
-    join table_columns as c
+    join score_table_columns as c
         on p.scenario = c.scenario and p.published_scenario = c.published_scenario
         and p.metric = c.metric and p.task = c.task
         and p.shots is not distinct from c.shots
