@@ -192,16 +192,16 @@ def _missing_trainer_problem(arguments: argparse.Namespace) -> str | None:
 def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
     """A line on the local paths that name nothing on this machine.
 
-    A prefix of files names something, as Megatron's data sets have them. Neither addresses nor
+    A data set of Megatron is named by its .bin file without the ending. Neither addresses nor
     names of the Hub are local.
     """
     absent = [
         f"{domain}={path}"
         for domain, path in paths.items()
         if path.startswith(("/", "./", "../", "~")) or re.search(TEXT_FILE, path, re.IGNORECASE)
-        if "://" not in path and not Path(path).exists()
+        if "://" not in path
         # Path.glob takes no pattern of a whole path.
-        if next(glob.iglob(path + "*", recursive=True), None) is None  # noqa: PTH207
+        if not any(glob.glob(name, recursive=True) for name in (path, f"{path}.bin"))  # noqa: PTH207
     ]
     if not absent:
         return []

@@ -178,7 +178,8 @@ FORMATS = {
             "documents come in the order of the files; `mixture(..., shuffle=1000)` mixes them",
             "small domains are read again until the largest has ended",
         ),
-        next_step="`from mixture import mixture` in your training script, in the same folder",
+        next_step="`from mixture import mixture` in your training script, in the same folder; set "
+        "max_steps there, since nobody knows the number of rows",
     ),
     "megatron-lm": TrainerFormat(
         "Megatron-LM",

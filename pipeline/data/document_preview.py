@@ -52,12 +52,16 @@ def explain_few_documents(
     if length_N is None:
         return None
     count, worth = len(length_N), equal_documents(length_N)
-    doubt, can, remedies = "", "may not be able to", ["give it more text"]
+    doubts, can, remedies = [], "may not be able to", ["give it more text"]
+    if count < _enough_documents(share):
+        doubts.append(
+            f"of its {count:,} documents about {round(count * share):,} are for validation, where "
+            f"{ENOUGH_DOCUMENTS} are enough"
+        )
     if worth < LEAST_DOCUMENTS:
-        doubt = (
-            f", {'and' if count < _enough_documents(share) else 'but'} the {rows} rows of {length} "
-            f"tokens that are scored are worth about {worth:.0f} documents of equal length, where "
-            f"a verdict needs {LEAST_DOCUMENTS}"
+        doubts.append(
+            f"those that are scored count as only about {worth:.0f} documents of equal length, and "
+            f"an answer needs {LEAST_DOCUMENTS}"
         )
         can = "will probably not be able to"
     if held_out.count_whole_files():
@@ -68,10 +72,9 @@ def explain_few_documents(
         remedies.append("raise its `bytes`")
     if held_out is source:
         remedies.append(f"raise packing.validation_share ({validation_share})")
-    few = f", where {ENOUGH_DOCUMENTS} are enough" if count < _enough_documents(share) else ""
     return (
-        f"{count:,} documents, of which about {round(count * share):,} are for validation{few}"
-        f"{doubt}: `pike advise` {can} say which method is better: {', or '.join(remedies)}"
+        f"{'; '.join(doubts)}. `pike advise` {can} say which method is better: "
+        f"{', or '.join(remedies)}"
     )
 
 

@@ -71,8 +71,9 @@ def cost_report(
         told += plan_hints.slow_float32_hints(plan)
     # A plan is also made where the files are not, as on a laptop: it says so first.
     first = [*missing, "All below is planned as if they were there.", ""] if missing else []
+    heading = f"{plan.config['experiment']} of {plan.origin}, in {plan.results}"
     parts = [_bill_text(work, bill) for work, bill in zip(works, bills, strict=True)]
-    text = "\n".join([*first, "\n\n".join(parts), *told])
+    text = "\n".join([*first, heading, "\n\n".join(parts), *told])
     facts = {"devices": bills, "warnings": [*missing, *told]}
     return output_formats.render(format, facts, lambda: text)
 
@@ -135,7 +136,7 @@ def _time_here_text(bill: dict[str, Any]) -> str:
         return ""
     cores = output_formats.count_of(environment.available_cpus(), "core")
     seconds = _duration_text(bill["seconds_here"])
-    return f": about {seconds} on this machine's {cores}, and the other jobs at most as above"
+    return f": about {seconds} on this machine's {cores}; most other jobs take seconds"
 
 
 def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
@@ -167,7 +168,8 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
             one["rule"],
             f"{one['jobs']:,}",
             f"{one['hours']:,.2f}" if one["hours"] else "",
-            _duration_text(one["longest_seconds"]),
+            # That of other jobs is a bound, far above what most take.
+            ("" if one["hours"] else "< ") + _duration_text(one["longest_seconds"]),
             _bytes_text(one["memory_bytes"]),
             _bytes_text(one["disk_bytes"]),
         )

@@ -145,9 +145,9 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         wrong = "is no file" if database.exists() else "does not exist"
         some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
         raise InputError(
-            f"{database} {wrong}: `make run` makes the database of a whole experiment, in the "
-            f"folder that its configuration names under `results`; `make restore` builds ours in a "
-            f"minute, {FOLDERS[1] / DATABASE}"
+            f"{database} {wrong}: `make run CONFIG=FILE` makes the database of an experiment, in "
+            f"the folder that FILE names under `results`; `make restore` builds ours in a minute, "
+            f"{FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_unopenable_path(database)

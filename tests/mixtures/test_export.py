@@ -634,7 +634,11 @@ def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_pat
         "f": "hf://datasets/x/*.jsonl",
         "g": f"{tmp_path}/*",
         "h": f"{away}",
+        # The beginning of a file's name is no file; that of Megatron's pair of files is.
+        "i": f"{tmp_path}/the",
+        "j": f"{tmp_path}/pair",
     }
+    (tmp_path / "pair.bin").touch()
     words = ["--mixture", *(f"{name}={int(name != 'h')}" for name in given)]
     words += ["--path", *(f"{name}={path}" for name, path in given.items())]
     assert main(["export", "interleave-datasets", *words]) == 0
@@ -642,7 +646,7 @@ def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_pat
     assert first.startswith("interleave-datasets: shares are of: tokens")
     assert absent == (
         "  not on this machine (fine if your trainer's machine has it): "
-        f"b={away}, c={away}/*.jsonl, d=x.jsonl"
+        f"b={away}, c={away}/*.jsonl, d=x.jsonl, i={tmp_path}/the"
     )
     assert last.startswith("  next: `from mixture import mixture` in your training script")
 

@@ -277,7 +277,7 @@ def test_a_target_in_another_configurations_folder_is_told_that_configuration(
 def test_the_time_on_this_machine_stands_beside_the_core_hours(monkeypatch, cores, words):
     monkeypatch.setattr(cost.environment, "available_cpus", lambda: cores)
     template = [ROOT / "config/config.yaml"]
-    assert f"core-hours: {words}, and the " in cost.cost_report(template, devices=["cpu"])
+    assert f"core-hours: {words}; most other" in cost.cost_report(template, devices=["cpu"])
     (bill,) = json.loads(cost.cost_report(template, devices=["cpu"], format="json"))["devices"]
     trained = [rule for rule in bill["rules"] if rule["hours"]]
     hours, longest = (sum(rule[key] for rule in trained) for key in ("hours", "longest_seconds"))

@@ -147,9 +147,11 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
 
 
 ROWS = [{"id": n, "body": f"text {n}"} for n in range(1500)]
-FEW = "sources.code: {} documents, of which about {} are for validation, where 200 are enough"
-WORTH = " the {} rows of 64 tokens that are scored are worth about {} documents of equal length, "
-WORTH += "where a verdict needs 20: "
+FEW = "sources.code: of its {} documents about {} are for validation, where 200 are enough"
+WORTH = (
+    "those that are scored count as only about {} documents of equal length, and an answer needs "
+)
+WORTH += "20. "
 UNEVEN = [{"text": "a" * (20_000 if n % 30 == 0 else 20)} for n in range(1500)]
 
 
@@ -161,15 +163,15 @@ UNEVEN = [{"text": "a" * (20_000 if n % 30 == 0 else 20)} for n in range(1500)]
         (
             {"a.jsonl": ROWS[:50]},
             {"field": "body"},
-            FEW.format(50, 9) + ", and" + WORTH.format(200, 9),
+            FEW.format(50, 9) + "; " + WORTH.format(9),
         ),
-        ({"a.jsonl": ROWS[:500]}, {"field": "body"}, FEW.format(500, 90) + ": `pike advise` may"),
+        ({"a.jsonl": ROWS[:500]}, {"field": "body"}, FEW.format(500, 90) + ". `pike advise` may"),
         # Ten of the 270 have 5,001 tokens each, 97 % of all: the others count next to nothing.
         (
             {"a.jsonl": UNEVEN},
             {},
-            "sources.code: 1,500 documents, of which about 270 are for validation, but"
-            + WORTH.format(200, 11)
+            "sources.code: "
+            + WORTH.format(11)
             + "`pike advise` will probably not be able to say which method is better: cut long "
             "documents: write `documents: 2000 characters` beside its `files`, or give it more "
             "text, or raise packing.validation_share (0.2)",

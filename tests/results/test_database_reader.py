@@ -312,7 +312,10 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
     for changed, hint in (
         ("schema", ""),
         ("table2", ", `pike restore recorded --out restored --only table2` only what the changed"),
-        ("paper/score_table_cells", ", `pike restore recorded --out restored --only table1 table2` only"),
+        (
+            "paper/score_table_cells",
+            ", `pike restore recorded --out restored --only table1 table2` only",
+        ),
     ):
         os.utime(tmp_path / f"sql/{changed}.sql")
         caplog.clear()

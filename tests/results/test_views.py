@@ -58,9 +58,15 @@ def spelt(name, before, after):
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (spelt("table2", "from score_table_cells", "form score_table_cells"), r"(?s)sql/table2\.sql: .*LINE 6"),
+        (
+            spelt("table2", "from score_table_cells", "form score_table_cells"),
+            r"(?s)sql/table2\.sql: .*LINE 6",
+        ),
         (spelt("table2", "score_table_cells", "table_cell"), r"(?s)sql/table2\.sql: .*table_cell"),
-        (spelt("paper/score_table_cells", "c.scenario,", "c.scene,"), r"paper/score_table_cells\.sql: DuckDB"),
+        (
+            spelt("paper/score_table_cells", "c.scenario,", "c.scene,"),
+            r"paper/score_table_cells\.sql: DuckDB",
+        ),
         (spelt("verdict_rules", "as 3;", "is 3;"), r"(?s)verdict_rules\.sql: .*near \"is\""),
         (spelt("schema", "oracle text", "oracle texts"), r"(?s)schema\.sql: .*texts"),
         (
@@ -72,7 +78,10 @@ def spelt(name, before, after):
             r"paper/table1\.sql and .*sql/table1\.sql would be one view, table1: rename",
         ),
         (lambda sql: (sql / "table2.sql").write_bytes(b"-- \xff"), r"table2\.sql is not UTF-8"),
-        (spelt("paper/score_table_columns", "from paper", "from table2 join paper"), "read each other: "),
+        (
+            spelt("paper/score_table_columns", "from paper", "from table2 join paper"),
+            "read each other: ",
+        ),
     ],
 )
 def test_a_mistake_in_a_query_is_the_users_and_named_by_its_file(
