@@ -13,8 +13,9 @@ CONFIG ?= config.yaml
 # Of the experiment that README, docs/results.md and recorded/ show: workflow/configs/decide.yaml.
 DECIDED ?= results/decide
 ASKED    = $(firstword $(wildcard $(DECIDED)/databases/requested.duckdb) $(DECIDED)/pike.duckdb)
-# Of workflow/profiles.
+# Of workflow/profiles; a path to it is its name, too.
 PROFILE ?= default
+override PROFILE := $(notdir $(patsubst %/,%,$(PROFILE:/config.yaml=)))
 # cpu: the versions that this release was tested with. cuda: the newest torch, with CUDA.
 # Where the CPU builds of torch are; without it, torch is the package index's own (TORCH_INDEX=).
 TORCH_INDEX ?= https://download.pytorch.org/whl/cpu

@@ -140,6 +140,24 @@ def has_own_allocation(method: Method) -> bool:
     return type(method).allocate is not Method.allocate
 
 
+def refuse_unused_needs(method: Method) -> None:
+    """Refuses a method that has something measured, and no hook that would see it.
+
+    Raises:
+        InputError: it is so, with a function of the class whose name is near that of a hook.
+    """
+    kind, hooks = type(method), ("observe", "loss_weights", "gradient_coefficients")
+    if method.needs() == Needs() or any(getattr(kind, h) is not getattr(Method, h) for h in hooks):
+        return
+    own = [name for base in kind.__mro__ for name, value in vars(base).items() if callable(value)]
+    near = [one for one in own if not hasattr(Method, one)]
+    meant = f" ({near[0]} is no hook: did you mean observe?)" if len(near) == 1 else ""
+    raise InputError(
+        f"{kind.__name__}: `needs` asks for measurements, and no `observe` uses them: define "
+        f"it{meant}"
+    )
+
+
 def observes_step(method: Method, step: int) -> bool:
     """Whether a method sees, at a step's end, what the step measured."""
     needs = method.needs()

@@ -82,7 +82,9 @@ def rule_class(rule: str) -> type[Any]:
         lacking = error.__cause__
         if not isinstance(lacking, ModuleNotFoundError):
             raise
-        remedy = ": put the folder that holds it on PYTHONPATH" if lacking.name == module else ""
+        remedy = ""
+        if lacking.name == module:
+            remedy = ": correct the name, or put the folder that holds it on PYTHONPATH"
         raise InputError(f"rule: {rule!r} cannot be imported: {lacking}{remedy}") from error
     if not hasattr(imported, name):
         classes = [one for one, value in vars(imported).items() if isinstance(value, type)]
@@ -90,7 +92,8 @@ def rule_class(rule: str) -> type[Any]:
     result = getattr(imported, name)
     if not (isinstance(result, type) and dataclasses.is_dataclass(result)):
         raise InputError(
-            f"rule: {rule!r} is no dataclass of a method's settings (docs/your-method.md)"
+            f"rule: {rule!r} is no dataclass: put @dataclasses.dataclass(frozen=True) before the "
+            "class (docs/your-method.md)"
         )
     if not issubclass(result, Method) or inspect.isabstract(result):
         raise InputError(

@@ -22,6 +22,7 @@ from pike_mixing.interface import (
     Statistics,
     has_own_allocation,
     observes_step,
+    refuse_unused_needs,
     rows_of_domains,
 )
 
@@ -60,6 +61,7 @@ def try_method(
         InputError: signals, weights or answers are not as they must be. What the class itself
             raises is not caught.
     """
+    refuse_unused_needs(method)
     draw, K, needs = np.random.default_rng(0), len(domains), method.needs()
     state = method.init(domains, seed=0)
     rows_of_domains(method, state, 0, b, rounding, K)

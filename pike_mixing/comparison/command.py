@@ -179,6 +179,12 @@ def _missing_models_problem(source: list[Path]) -> str:
     if missing := [path for path in source if not path.exists()]:
         return f"{missing[0]} is not there: check the path"
     if len(source) == 1 and has_logs(source[0]):
+        inside = sorted(one for one in source[0].glob("*/") if has_logs(one))
+        if len(inside) > 1:
+            return (
+                f"{source[0]} has several folders of logs: say which two to compare: "
+                f"pike-mixing compare {inside[0]} {inside[1]}"
+            )
         return (
             f"{source[0]} has logs of one side, A: give the folder of B, too: "
             f"pike-mixing compare {source[0]} FOLDER"

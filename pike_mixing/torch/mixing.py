@@ -53,6 +53,7 @@ from pike_mixing.interface import (
     State,
     Statistics,
     has_own_allocation,
+    refuse_unused_needs,
 )
 from pike_mixing.method_registry import make
 from pike_mixing.setting_messages import unknown_name_message
@@ -83,6 +84,7 @@ def _method_for_run(
             "frozen=True) before the class"
         )
     method = method if facts is None else method.for_run(facts)
+    refuse_unused_needs(method)
     needs, name = method.needs(), type(method).__name__
     if needs.moments_per_domain and not hasattr(optimizer, "take_gradient"):
         raise InputError(

@@ -243,7 +243,11 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     for run in work.trained_runs():
         if work.explain_refusal(run):
             continue
-        part = f"seed {work.plan.runs[run]['seed']}" if run in requested else "serving others"
+        part = (
+            f"seed {work.plan.runs[run]['seed']}"
+            if run in requested
+            else "to choose settings or mixtures"
+        )
         hours[part] += _device_hours(work.estimate(r, run) for r in TRAINS if run in named[r])
         runs[part] += 1
     for part in sorted(hours) if len(hours) > 1 else ():

@@ -245,8 +245,8 @@ class PlanComparison:
         if may_stand and ("", "") not in self._told:
             self._told.add(("", ""))
             yield (
-                "tokenizers, corpora, trainings, mixtures, evaluations and probes behind what is "
-                "made again stand where it comes out the same: such jobs may have nothing to do"
+                "jobs that read what is made again are listed, too: they end at once where it "
+                "comes out the same, and their results stay"
             )
 
     def missing_file_problems(self) -> list[str]:

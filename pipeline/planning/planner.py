@@ -5,6 +5,7 @@ imports nothing heavy and does dictionary look-ups only.
 """
 
 import copy
+import difflib
 import functools
 import os
 import sys
@@ -35,6 +36,17 @@ LETTER_BYTES = 3
 """Of UTF-8, in most alphabets of synthetic languages."""
 
 
+def _remedy_for_missing_file(path: Path) -> str:
+    """The shipped configuration or profile that is meant, where one is near."""
+    profiles = path.parent.parent
+    if path.name == "config.yaml" and profiles.name == "profiles" and profiles.is_dir():
+        known = sorted(profile.parent.name for profile in profiles.glob("*/config.yaml"))
+        return f"profiles are {', '.join(known)}"
+    shipped = {file.stem: file for file in SHIPPED_CONFIGS.glob("*.yaml")}
+    near = difflib.get_close_matches(path.stem, shipped, n=1, cutoff=0.8)
+    return f"did you mean {shipped[near[0]]}?" if near else "check the path"
+
+
 def read_config_file(path: Path) -> Settings:
     """A configuration file's own content."""
     try:
@@ -43,9 +55,7 @@ def read_config_file(path: Path) -> Settings:
         with path.open(encoding="utf-8") as file:
             text = file.read(strict_yaml.LARGEST + 1)
     except FileNotFoundError:
-        near = SHIPPED_CONFIGS / path.with_suffix(".yaml").name
-        remedy = f"did you mean {near}?" if near.is_file() else "check the path"
-        raise InputError(f"{path} does not exist: {remedy}") from None
+        raise InputError(f"{path} does not exist: {_remedy_for_missing_file(path)}") from None
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path") from None
     except UnicodeDecodeError as error:

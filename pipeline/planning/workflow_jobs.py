@@ -89,6 +89,10 @@ REFUSING_SPAWN = (
 """The same function of a workflow that has not begun: Snakemake begins no module by itself."""
 
 
+MOST_OVERLONG = 3
+"""Jobs of a rule that are named, each in a line, as too long for their time limit."""
+
+
 class WorkflowJobs:
     """The experiment that a user asked Snakemake for, and its jobs."""
 
@@ -138,6 +142,7 @@ class WorkflowJobs:
             for work in self.plan.work_names:
                 self._compared.stamp(*work).make_if_missing()
         self._asked: dict[tuple[str, str], None] = {}
+        self._overlong = Counter[str]()
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
         shell.prefix(shell_prefix(REFUSING_SPAWN))
@@ -159,7 +164,7 @@ class WorkflowJobs:
         else:
             stamp = self._ancient(self._compared.stamp(rule, name).make_if_missing())
         if (rule, name) not in self._asked and not is_of_job:
-            told = [self.takes.explain_overlong(rule, name), self._explain_cpu_torch(rule)]
+            told = [self._explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
                 told += [self.takes.explain_large_node(rule, name), *self._profile_doubts]
             doubts = [why for why in told if why and why not in self._doubted]
@@ -178,6 +183,16 @@ class WorkflowJobs:
         given = [path for path in read.given if "{" not in path]
         declared = {**read.made, "given": given}.items()
         return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
+
+    def _explain_overlong(self, rule: str, name: str) -> str | None:
+        """The same of the first jobs of a rule; of the others once that they are as these."""
+        told = self.takes.explain_overlong(rule, name)
+        if told is None or not self._is_to_be_made(rule, name):
+            return None
+        self._overlong[rule] += 1
+        if self._overlong[rule] <= MOST_OVERLONG:
+            return told
+        return f"more jobs of {rule} are expected to take longer than they may"
 
     def prepare_jobs(self) -> None:
         """Makes ready what jobs find when they begin, before the first of them does.

@@ -106,8 +106,7 @@ def explain_artifact(
         lines = [*numbers, *tree.lines(artifact)]
         if output_root.find_archive(folder):
             lines.append(
-                f"{folder} was restored: of these files it has the tables and figures alone; of "
-                "the runs' and corpora's files, its records have the SHA-256"
+                f"{folder} was restored: it has no files of runs and corpora, only their SHA-256"
             )
         return "\n".join(lines)
 

@@ -727,6 +727,10 @@ MISTAKES = [
         ("run",),
         "run has logs of one side, A: give the folder of B, too: pike-mixing compare run FO",
     ),
+    (
+        ("both",),
+        "both has several folders of logs: say which two to compare: pike-mixing compare b",
+    ),
     (("elsewhere",), "elsewhere is not there: check the path"),
     (("--a", "run"), "side B has no runs: give its folder, too: --b PATH"),
     (("--b", "run", "--higher", "log.json"), "log.json was read as a name of --higher: put files"),
@@ -782,6 +786,8 @@ def test_mistakes_have_one_sentence(tmp_path, monkeypatch, words, expected, refu
         )
     points(tmp_path / "run", [1, 0] * 20)
     points(tmp_path / "run2", [1, 0] * 20)
+    for side in "ab":
+        points(tmp_path / "both" / side, [1, 0] * 20)
     (tmp_path / "run" / "results_1.json").write_text("{}")
     # As lighteval leaves it without --save-details.
     (tmp_path / "bare" / "results" / "model").mkdir(parents=True)

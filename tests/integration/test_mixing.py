@@ -617,6 +617,9 @@ class Leans(Method):
     def init(self, domains, seed):
         return {"weights_K": np.array([1 - self.weight, self.weight])}
 
+    def observe(self, state, signals):
+        return state
+
 
 @dataclasses.dataclass(frozen=True)
 class Deals(Leans):

@@ -48,7 +48,7 @@ class Faulty(Method):
     def init(self, domains, seed):
         {init}
 
-    def observe(self, state, signals):
+    def {hook}(self, state, signals):
         K = 3
         {observe}
 """
@@ -57,6 +57,7 @@ SOUND = {
     "needs": "return Needs(losses=True)",
     "init": 'return {"weights_K": np.full(len(domains), 1 / len(domains))}',
     "observe": "return state",
+    "hook": "observe",
 }
 STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh=True, rows=4))"
 
@@ -92,6 +93,9 @@ STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh
             {"observe": 'return {"weights_K": signals.loss_K / signals.loss_K.sum()}'},
             "observe, step 1: the next weights: .nan nan nan.* the batch has no row of '[abc]'",
         ),
+        ({"hook": "update"}, r"no `observe` uses them: define it \(update is no hook: did you mea"),
+        # What measures nothing may have no observe.
+        ({"hook": "update", "needs": "return Needs()"}, None),
         ({}, None),
     ],
 )

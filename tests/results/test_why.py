@@ -126,7 +126,7 @@ def test_a_row_of_the_papers_tables_has_the_values_that_it_is_the_mean_of(tmp_pa
     manifest = {"inputs": {"../recorded/manifest.json": "0"}}
     atomic_files.write_json(tmp_path / "restored/pike.manifest.json", manifest)
     (*_, last) = explain_artifact("table/table2", database, row="pike").splitlines()
-    assert last.startswith(f"{tmp_path}/restored was restored: of these files it has the tables")
+    assert last.startswith(f"{tmp_path}/restored was restored: it has no files of runs")
 
 
 @pytest.mark.parametrize(
