@@ -38,10 +38,10 @@ tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60
 1B (25B tokens). `mixing-law` is fitted with `kl: 0`, `regmix` are boosted trees, `linear` is
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
-In parentheses: 95 % intervals. Most are quantiles over new draws of the training runs ({draws} of each
-number of runs below {train}), the test runs and, for means over targets, the targets. Single rank
-correlations on held-out runs have Fisher's z, differences of seeds Student's t. RegMix's runs are
-not repeated, so every number contains the noise of single runs. *Regret*: how much the loss of
+In parentheses: 95 % intervals. Most are quantiles over new draws of the training runs ({draws} of
+each number of runs below {train}), the test runs and, for means over targets, the targets. Single
+rank correlations on held-out runs have Fisher's z, differences of seeds Student's t. RegMix's runs
+are not repeated, so every number contains the noise of single runs. *Regret*: how much the loss of
 the run that is predicted best lies above the lowest loss, divided by the same for a run at random.
 Only mixtures that were trained are judged.
 """
