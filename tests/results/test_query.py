@@ -167,7 +167,8 @@ def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatc
 
 def test_a_missing_database_says_how_to_make_it(tmp_path):
     with pytest.raises(
-        InputError, match=r"does not exist: `make run CONFIG=FILE` makes .* under `results`; `make restore`"
+        InputError,
+        match=r"does not exist: `make run CONFIG=FILE` makes .* under `results`; `make restore`",
     ):
         answer_query("select 1", tmp_path / "pike.duckdb")
     with pytest.raises(InputError, match="is no file: `make run CONFIG=FILE` makes"):
