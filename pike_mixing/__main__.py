@@ -22,6 +22,7 @@ from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.mixtures.trainer_formats import FORMATS
 from pike_mixing.parser import Parser
 from pike_mixing.setting_fields import setting_lines, wrap_text
+from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.fetch import fetch_swarm
 
@@ -91,7 +92,8 @@ def _misplaced_word_problem(word: str) -> str | None:
     for names, command in ((FORMATS, "export"), (TABLE_FINDERS, "fit"), (METHODS, "methods")):
         if word in names and word not in EXAMPLES:
             return f"{word!r} is no command: type: pike-mixing {command} {word}"
-    return None
+    known = word in EXAMPLES or word.startswith("-")
+    return None if known else unknown_name_message(word, EXAMPLES, "COMMAND")
 
 
 def _build_parser() -> argparse.ArgumentParser:

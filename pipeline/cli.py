@@ -344,7 +344,7 @@ def commands() -> list[Command]:
             _path("--database", "default: where the registration's configuration has it",
                   default=None), _format("text", "json"),
             by="pipeline.results.registration_outcomes:compare_registered"),
-        _command("look", "watch", "a table of runs: step, loss, pace, weights",
+        _command("look", "watch", "a table of runs: step, loss, speed, weights",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--every", "seconds (default: 2)", type=number_parser(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),

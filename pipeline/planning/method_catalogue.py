@@ -108,7 +108,7 @@ def _try_own_rule(rule: str) -> str:
         facts = method_trial.assumed_run_facts(domains, rows * steps, steps)
         method = method_registry.build_method(rule, {}, rule).for_run(facts)
         method_trial.try_method(method, domains, rows, steps=steps, absent=True)
-    return "\n  tried        a few steps of made-up signals of three domains: no fault"
+    return "\n  tried        a few steps of invented signals of three domains: no fault"
 
 
 def _provenance_section() -> str:

@@ -136,7 +136,7 @@ class Profile:
         if not left:
             return None
         return (
-            f"the profile's lines marked FILL IN, still as delivered: {', '.join(left)}: if they "
+            f"the profile's lines marked FILL IN, still unchanged: {', '.join(left)}: if they "
             "are right for your cluster, go on"
         )
 

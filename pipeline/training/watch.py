@@ -45,7 +45,7 @@ def watch_runs(
 
 
 def read_progress(folder: Path) -> Rows:
-    """Each run's state, and step, loss, pace and weights of its last step."""
+    """Each run's state, and step, loss, speed and weights of its last step."""
     return [_live_status(run) for run in run_folders(folder)]
 
 

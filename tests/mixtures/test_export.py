@@ -756,6 +756,7 @@ def test_what_cannot_be_told_is_refused(said, words, message):
             "claims",
             "'claims' is a command of `pike`, which `make setup` puts into the clone: type: .venv",
         ),
+        ("exprot", "COMMAND: 'exprot' is unknown: did you mean 'export'?"),
     ],
 )
 def test_a_word_that_is_no_command_says_where_it_belongs(said, word, message):

@@ -22,7 +22,7 @@ def test_the_page_is_what_the_command_prints():
     [
         (
             "static:Mix",
-            "\n  tried        a few steps of made-up signals of three domains: no fault",
+            "\n  tried        a few steps of invented signals of three domains: no fault",
         ),
         ("pike:PiKE", "\n  not tried    zeta1 has no default: make run tries the rule with yours"),
     ],

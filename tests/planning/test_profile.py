@@ -152,7 +152,7 @@ def test_a_profile_of_slurm_that_nobody_has_filled_in_is_told():
     left = [re.sub(r"&\w+ ", "", old).strip() + place for old, _, place in lines]
     for filled, (old, new, _) in enumerate(lines):
         assert told(shipped) == (
-            "the profile's lines marked FILL IN, still as delivered: "
+            "the profile's lines marked FILL IN, still unchanged: "
             f"{', '.join(left[filled:])}: if they are right for your cluster, go on"
         )
         assert old in shipped
