@@ -69,7 +69,7 @@ same; -: over 1,000, or not known.
 TIMES = """
 ## Claims about time
 
-The paper has at most {paper:g} % of the training time for PiKE's estimates (`overhead`). Here they
+By the paper, PiKE's estimates take at most {paper:g} % of the training time (`overhead`). Here they
 took {least:.1f} to {most:.1f} % (Table 8), with models thousands of times smaller, on a machine
 that was busy with other work. This says nothing about the paper's sizes: the claim is *not run*.
 `longer-interval` compares times of that machine.

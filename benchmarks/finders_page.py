@@ -126,7 +126,7 @@ pike-mixing swarms olmix-full                   # fetches a table, for --tables 
 pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; who opens it is recorded first
 ```
 
-`mine.py` has two functions; the command's `--help` tells shapes and scores:
+`mine.py` has two functions; the command's `--help` explains shapes and scores:
 
 ```python
 import numpy as np
@@ -402,15 +402,15 @@ def statements(record: dict[str, Any]) -> list[str]:
         f"the law's by {apart(f'{more_law}|1M')} and {apart(f'{more_law}|1B')}; {middle} in place "
         f"of {first} change the law's, which has 18 coefficients for a loss here, by "
         f"{apart(f'{law}|{middle}|{law}|{first}|1M')} at 1M.",
-        f"- **Is a straight line enough?** The law's minus its rank correlation, {last} runs: "
-        f"{apart(f'{law}|{last}|linear|{last}|1B')} at 1B.",
-        f"- **Nats**: one that trees predict from {last} runs of 1M is "
+        f"- **Is a straight line enough?** The law's rank correlation minus that of `linear`, "
+        f"{last} runs: {apart(f'{law}|{last}|linear|{last}|1B')} at 1B.",
+        f"- **Nats**: a difference of one nat that trees predict from {last} runs of 1M is "
         f"{cell(f'{trees}|{last}|1M', 'slope')} nats measured at 1M, "
         f"{cell(f'{trees}|{last}|60M', 'slope')} at 60M and "
         f"{cell(f'{trees}|{last}|1B', 'slope')} at 1B.",
         "",
-        f"{decided(differences)} of the {len(differences)} differences that the record holds "
-        "exclude 0, none corrected for the others.",
+        f"The intervals of {decided(differences)} of the {len(differences)} recorded differences "
+        "exclude 0, without a correction for their number.",
     ]
 
 
@@ -551,8 +551,8 @@ def of_scaling(record: dict[str, Any]) -> list[str]:
     """What smaller runs say of a larger size."""
     return [
         "\n## Losses at a larger size\n",
-        f"From smaller runs the law predicts {record['runs']} of 1.235B parameters and 46B tokens "
-        "(table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), rank "
+        f"From smaller runs the law predicts {record['runs']} runs of 1.235B parameters and "
+        "46B tokens (table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), rank "
         "correlation, regret (nats):",
         "",
         *(
