@@ -18,7 +18,7 @@ HOLDS, FAILS, OPEN = 0, 1, 3
 """Exit codes of a gate: it holds, it does not, nothing can be said."""
 GATE_SAYS = {HOLDS: "holds", FAILS: "does not hold", OPEN: "cannot tell"}
 ABOUT = "is one model better than another, on the same items, by seeds and items"
-ABOUT_NOISE = "how much repeats of one recipe differ, and what differences so many would show"
+ABOUT_NOISE = "how much runs of one recipe differ, and which differences 1 to 10 seeds would find"
 SOURCES = "a folder for each recipe, or the runs of one; tables; a database"
 MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a results database"
 
@@ -243,7 +243,7 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     for model in arguments.models or [None]:
         for path in arguments.source:
             read_sides.add_scores_of_path(path, model or long_table.EVERY, model, read)
-    # Folders of one run each are repeats of one recipe, a folder of several is a recipe.
+    # Folders of one run each are runs of one recipe, a folder of several is a recipe.
     found = evaluations.make_runs_of_evaluations(read)
     evaluations.average_repeats(read, evaluations.pool_sides(read, found, long_table.EVERY))
     columns = _choose_columns(read)

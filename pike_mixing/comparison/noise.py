@@ -1,4 +1,4 @@
-"""The noise of a recipe, from repeats of it: over seeds, over items, and what they would show.
+"""The noise of a recipe from its runs: over seeds, over items, and which differences they find.
 
 Shapes: S runs, G documents.
 """
@@ -47,15 +47,15 @@ class Noise:
     error_of_items_of_a_difference: float | None
     """The same of the difference of two runs of the recipe."""
     smallest_shown: dict[int, float | None]
-    """By number of seeds a side, the smallest difference that shows with 80 % probability."""
+    """By number of seeds on each side, the smallest difference found with 80 % probability."""
     warnings: list[str]
 
 
 def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: float) -> Noise:
     """The noise of one recipe on one task.
 
-    Two recipes with this spread are taken to differ on no item more than two runs of one do. One
-    and two seeds a side are judged by the spread measured here, more by their own. A share of items
+    Two recipes with this SD are assumed to differ on no item more than two runs of one do. One and
+    two seeds on each side are judged by the SD measured here, more by their own. A share of items
     up to `most_missing`, which not all runs have, is left out.
 
     Raises:
@@ -64,9 +64,9 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     recipe = side_text(runs[0].side)
     if len(runs) < LEAST_SEEDS:
         raise InputError(
-            f"{recipe}: {len(runs)} run{'s' if len(runs) > 1 else ''} of {column.task}: the spread "
-            f"of seeds takes at least {LEAST_SEEDS} repeats of one recipe: give more, or the "
-            "folder that holds them, or name other recipes with --models"
+            f"{recipe}: {len(runs)} run{'s' if len(runs) > 1 else ''} of {column.task}: the SD "
+            f"of seeds needs at least {LEAST_SEEDS} runs of one recipe: give more, or the folder "
+            "that holds them, or name other recipes with --models"
         )
     paired = scores.pair_runs(column, (runs, runs), {}, most_missing)
     part = differences_by_document(paired.value_AxI, paired)
@@ -118,7 +118,7 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
     mean_S = part.by_seed_S
     whole = float(mean_S.var(ddof=1))
     if not whole:
-        return ["all runs have one mean: are they repeats with seeds of their own?"]
+        return ["all runs have the same mean: does each run have a different seed?"]
     place = int(abs(mean_S - mean_S.mean()).argmax())
     rest = float(np.delete(mean_S, place).var(ddof=1))
     if (
@@ -127,8 +127,8 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
         and find_outlying_run(mean_S, part.error_SxG) is not None
     ):
         return [
-            f"{names[place]} makes {1 - rest / whole:.0%} of the variance: without it the spread "
-            f"is {math.sqrt(rest):.4g}"
+            f"{names[place]} causes {1 - rest / whole:.0%} of the variance: without it the SD is "
+            f"{math.sqrt(rest):.4g}"
         ]
     return []
 
@@ -145,8 +145,8 @@ def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
         for a, b in pairs
     ]
     return [
-        f"{a.task}: {a.recipe} spreads {a.sd / b.sd:.2g} times as much as {b.recipe} "
-        f"(p = {p:.2g}): the noise of one does not serve for the other"
+        f"{a.task}: the SD of {a.recipe} is {a.sd / b.sd:.2g} times that of {b.recipe} "
+        f"(p = {p:.2g}): do not use the noise of one recipe for the other"
         for (a, b), p in zip(pairs, holm_adjusted(p_M), strict=True)
         if p is not None and p < LEVEL
     ]
@@ -174,21 +174,21 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
 
 
 def _repeats_lines(scores: Scores) -> list[str]:
-    """Which runs count as repeats of one recipe, where the paths of logs alone say so."""
+    """Which runs count as those of one recipe, where the paths of logs alone say so."""
     sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
-        f"{side_text(side)}: repeats of one recipe: {names_text(names)}"
+        f"{side_text(side)}: runs of one recipe: {names_text(names)}"
         for side, names in named.items()
         if names
     ]
     if len(lines) == 1:
-        lines[0] += ". Of several recipes give a folder each."
+        lines[0] += ". If they are several recipes, give one folder for each."
     return [*lines, ""] if lines else []
 
 
 def _noise_table(noises: Sequence[Noise]) -> str:
-    head = ["recipe", "task", "runs", "mean", "SD of seeds", "95 % interval", "error of items"]
+    head = ["recipe", "task", "runs", "mean", "SD of seeds", "95 % interval", "error by items"]
     head += [f"{count} seed{'s' if count > 1 else ''}" for count in SEEDS]
     table = [head]
     for one in noises:
@@ -202,8 +202,10 @@ def _noise_table(noises: Sequence[Noise]) -> str:
 def _closing_lines(noises: Sequence[Noise], warnings: Sequence[str]) -> list[str]:
     lines = [
         "",
-        "1 to 10 seeds a side: the smallest difference of two such recipes that shows with 80 %",
-        "probability. Of 1 or 2 seeds the test takes the SD above, of 3 or more their own.",
+        "error by items: error from the choice of items.",
+        "1 to 10 seeds on each side: the smallest difference between two recipes with this SD that",
+        "is found with 80 % probability. For 1 or 2 seeds, the SD in the table is used. With 3 or",
+        "more, the SD is estimated from those seeds: the number for 3 can be larger than for 2.",
     ]
     lines += [
         f"WARNING: {one.recipe}, {one.task}: {said}" for one in noises for said in one.warnings

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Container, Sequence
 from typing import Any
 
+from pike_mixing.comparison.detectable import MOST
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pike_mixing.comparison.verdicts import EQUAL, UNKNOWN, Comparison, Row
 
@@ -41,7 +42,7 @@ def sides_text(comparison: Comparison) -> str:
             f"of B, {how}."
         )
     two = "these two checkpoints" if counts == [1, 1] else f"these {sum(counts)} checkpoints"
-    return f"About {two}, on items like these; nothing is said of other runs of their recipes."
+    return f"About {two}, on items like these; other runs of their recipes may differ."
 
 
 def verdict_text(comparison: Comparison, row: Row) -> str:
@@ -66,10 +67,13 @@ def power_text(comparison: Comparison, row: Row) -> str:
     if row.smallest_shown is None:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"
-    said = f"{name}: {counts} could have shown {row.smallest_shown:.4f}"
+    said = (
+        f"{name}: {counts}; the smallest difference that could have been found: "
+        f"{row.smallest_shown:.4f}"
+    )
     wide = (
-        f" {row.documents_alike:,} of the documents show the same difference; the interval leaves "
-        "room for kinds of documents that were not drawn, and is wider than 95 % need."
+        f" {row.documents_alike:,} of the documents show the same difference. Other kinds of "
+        "documents may exist that are not in this sample: the interval is wider because of them."
         if row.wide
         else ""
     )
@@ -79,10 +83,14 @@ def power_text(comparison: Comparison, row: Row) -> str:
     if row.items_wanted is not None:
         ways.append(f"{row.items_wanted:,.0f} items like these")
     if row.runs_wanted is not None:
-        ways.append(f"{row.runs_wanted:,.0f} runs a side")
-    size = abs(row.estimate.difference)
-    would = " or ".join(ways) + " would show" if ways else "a thousand times as many would not show"
-    return f"{said}; {would} {size:.4f}.{wide}"
+        ways.append(f"{row.runs_wanted:,.0f} runs on each side")
+    asked = "items or runs" if comparison.recipes else "items"
+    would = (
+        f"{' or '.join(ways)} would be enough"
+        if ways
+        else f"even {MOST:,.0f} times as many {asked} would not be enough"
+    )
+    return f"{said}; {would} for a difference of {abs(row.estimate.difference):.4f}.{wide}"
 
 
 def _row_cells(comparison: Comparison, row: Row) -> list[str]:
@@ -106,9 +114,10 @@ def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:
     way = "Higher is better" if higher == {True} else "Lower is better"
     if len(higher) > 1:
         lower = ", ".join(row.task or "" for row in comparison.tasks if not row.higher_is_better)
-        way = f"Higher is better, but lower of {lower}"
-    family = f"; p of {len(comparison.tasks)} tasks by Holm" if len(comparison.tasks) > 1 else ""
-    lines = [f"{way}{family}; better and worse: p < {LEVEL:g}, of A."]
+        way = f"Higher is better, but for {lower} lower is better"
+    count = len(comparison.tasks)
+    family = f" The p of each task is corrected for {count} tasks (Holm)." if count > 1 else ""
+    lines = [f"{way}.{family} The verdict is about A: better and worse need p < {LEVEL:g}."]
     if len(comparison.tasks) > 1 and comparison.mean is None:
         lines.append("No mean over tasks: their scores have no common unit.")
     lines += [f"WARNING: {one}" for one in [*notes, *comparison.warnings]]
@@ -137,7 +146,8 @@ def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     ]
     if not comparison.recipes and any(row.verdict == UNKNOWN for row in all_rows(comparison)):
         lines.append(
-            f"Of recipes: {LEAST_SEEDS} runs a side, with seeds of their own, would tell more."
+            f"For a verdict about recipes, give {LEAST_SEEDS} or more runs on each side; within a "
+            "side, each run has a different seed."
         )
     return "\n".join([*lines, *_closing_lines(comparison, notes)])
 

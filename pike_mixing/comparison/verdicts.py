@@ -219,10 +219,11 @@ def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
         documents = "documents" if count > 1 else "document"
         worth = f"{few.effective():.1f}"
         if worth == f"{count:.1f}":
-            return f"{name}{count} {documents}; a verdict needs {LEAST_DOCUMENTS}: take more"
+            return f"{name}{count} {documents}; a verdict needs {LEAST_DOCUMENTS}: add documents"
         return (
-            f"{name}{count} {documents}, worth only {worth} of equal size; a verdict needs "
-            f"{LEAST_DOCUMENTS}: take more, or cut long ones to one maximum length"
+            f"{name}{count} {documents}; their lengths are so different that they count as only "
+            f"{worth} documents; a verdict needs {LEAST_DOCUMENTS}: add documents, or cut long "
+            "ones to one maximum length"
         )
     return None
 
@@ -288,11 +289,11 @@ def _outlying_run_warnings(tasks: Sequence[_Task], runs: Runs) -> list[str]:
             ) is not None:
                 name = f"{runs[side][place].name} of side {'AB'[side]}"
                 if len(fact.groups) == 1:
-                    name = f"{runs[0][place].name} less {runs[1][place].name}"
+                    name = f"{runs[0][place].name} minus {runs[1][place].name}"
                 found.setdefault(name, []).append(fact.one.task)
     return [
-        f"{name} lies far off from the others on {', '.join(names)}, which makes the interval "
-        "wide: has it collapsed?"
+        f"{name} is far from the others on {', '.join(names)}, which makes the interval wide: "
+        "did its training fail?"
         for name, names in found.items()
     ]
 
@@ -385,6 +386,7 @@ def _comparison_warnings(facts: Sequence[_Task], runs: Runs, about_recipes: bool
     if not about_recipes and max(map(len, runs)) > 1:
         counts = " and ".join(str(len(side)) for side in runs)
         result.append(
-            f"{counts} runs stand for themselves: a verdict on recipes takes {LEAST_SEEDS} a side"
+            f"the result is about these {counts} runs only: a verdict about recipes needs "
+            f"{LEAST_SEEDS} runs on each side"
         )
     return result

@@ -70,8 +70,8 @@ class TrainerFormat:
     counts: str
     """What a share is a share of."""
     files: dict[str, tuple[Part, ...]]
-    checked: str
-    """What reads the files in a test, and its version."""
+    tested_with: str
+    """The package that reads the files in a test; "schema": compared with documented fields."""
     stages: Literal["to a row", "by chance", "one file", "not run"]
     """How two stages of a schedule kept our counts in a test: the trainer's code counts, or draws;
     or it reads a schedule itself."""
@@ -94,14 +94,17 @@ class TrainerFormat:
 
     @property
     def refusals_text(self) -> str:
-        """What is refused beside ramps, weights of losses and rules that follow signals."""
+        """What is refused, except ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
         where = "paths and names" if self.has_plain_names else "paths"
         told = [f"in {where}: {', '.join(marks)}"] if marks else []
         told += ["text files"] * (self.reads in ("", "npy"))
         told += ["files of endings that it does not read"] * (self.reads not in (None, "", "npy"))
-        return "; ".join(told + ["shares without `--rows`"] * self.needs_rows) or "nothing more"
+        return (
+            "; ".join(told + ["shares without `--rows`"] * self.needs_rows)
+            or "only what is refused for every trainer (below)"
+        )
 
     @property
     def has_plain_names(self) -> bool:
@@ -164,7 +167,7 @@ FORMATS = {
                 "}}\n" + MIXTURE_BODY,
             )
         },
-        "its own code: run, datasets 5.2.0",
+        "datasets 5.2.0",
         "by chance",
         has_fields=True,
         reads=PLAIN + r"|(json|jsonl|csv|txt)\.(gz|zst)",
@@ -185,7 +188,7 @@ FORMATS = {
         "Megatron-LM",
         "sequences of seq_length tokens",
         {"blend.txt": (EachDomain("{weight} {path}", "\n"), "\n")},
-        "its own code: get_blend_from_list, build_blending_indices, megatron-core 0.16.1",
+        "megatron-core 0.16.1",
         "to a row",
         forbidden=" \t\n",
         notes=("give it as --data-args-path blend.txt",),
@@ -203,7 +206,7 @@ FORMATS = {
                      "        subflavors: {{domain: {name:j}}}\n"),
             )
         },
-        "its own code: load_config, then its loader on two data sets, megatron-energon 5.1.1",
+        "megatron-energon 5.1.1",
         "by chance",
         notes=("each sample carries its domain as a subflavor",),
         reads="",
@@ -219,7 +222,7 @@ FORMATS = {
                      "    paths: [{path:j}]\n    max_repetition_ratio: {repetition}\n"),
             )
         },
-        "its documented schema; by hand SourceMixtureList.from_yaml, ai2-olmo-core 3.0.0",
+        "schema; by hand ai2-olmo-core 3.0.0",
         "not run",
         has_repetition=True,
         notes=(
@@ -239,9 +242,8 @@ FORMATS = {
                 "    )\n)\n",
             )
         },
-        "stand-ins with the documented fields, then Grain's mix, 0.2.18: no release has this "
-        "loader; by hand, its main branch of August 2026 gave 700 and 300 of 1,000 rows for 0.7 "
-        "and 0.3",
+        "schema, then Grain 0.2.18 (no torchtitan release has this loader); by hand its main "
+        "branch of August 2026",
         "to a row",
         forbidden="\n",
         notes=(
@@ -255,7 +257,7 @@ FORMATS = {
         "levanter, marin",
         "sequences of the model's length",
         {"data.yaml": _levanter_parts((EachDomain("    {name:j}: {weight}\n"),))},
-        "its documented schema: LmDataConfig, September 2025",
+        "schema of September 2025",
         "one file",
         staged={
             "data.yaml": _levanter_parts(
@@ -286,7 +288,7 @@ FORMATS = {
                 ")\n",
             )
         },
-        "its documented schema; by hand its loader, litdata 0.2.66",
+        "schema; by hand litdata 0.2.66",
         "not run",
         notes=("an epoch ends with the first domain that ends",),
         reads="",
@@ -303,7 +305,7 @@ FORMATS = {
                 "]\nmixed = StreamingDataset(streams=streams, shuffle=True, batch_size=1)\n",
             )
         },
-        "its documented schema: release 0.13.0 wants NumPy below 2.2",
+        "schema (release 0.13.0 needs NumPy below 2.2)",
         "not run",
         forbidden="\n",
         notes=(
@@ -323,7 +325,7 @@ FORMATS = {
                 "shuffle_merged_datasets: true\n",
             )
         },
-        "its documented schema; each split is loaded as axolotl loads it, datasets 5.2.0",
+        "schema, then datasets 5.2.0",
         "to a row",
         needs_rows=True,
         notes=(
@@ -345,7 +347,7 @@ FORMATS = {
                 "{{\n", EachDomain('  {name:j}: {{"file_name": {path:j}}}', ",\n"), "\n}}\n",
             ),
         },
-        "its documented schema, split as its DataArguments do; run as it does, datasets 5.2.0",
+        "schema, then datasets 5.2.0",
         "by chance",
         forbidden=',"\\\n',
         notes=("streaming needs max_steps",),
@@ -362,7 +364,7 @@ FORMATS = {
                 " --stopping_strategy all_exhausted --streaming true\n",
             )
         },
-        "its documented schema, split by a shell's rules; run as it does, datasets 5.2.0",
+        "schema, then datasets 5.2.0",
         "by chance",
         forbidden="#:\n",
         notes=("streaming needs --max_steps",),
@@ -373,7 +375,7 @@ FORMATS = {
         "NeMo (PreTrainingDataModule)",
         "sequences of seq_length tokens",
         {"paths.json": ("[\n", EachDomain('  "{weight}", {path:j}', ",\n"), "\n]\n")},
-        "get_blend_from_list, build_blending_indices, as NeMo calls them, megatron-core 0.16.1",
+        "megatron-core 0.16.1, called as NeMo does",
         "to a row",
         notes=("PreTrainingDataModule(paths=json.load(open('paths.json')), ...)",),
         reads="",

@@ -27,7 +27,7 @@ MEASURES = (
     ("spearman", "rank correlation, predicted and measured", 3),
     ("regret", "regret: nats above the best of the 64", 3),
     ("worth", "gain: nats below the mean of the 64", 3),
-    ("slope", "measured nats at 1B for a predicted nat", 2),
+    ("slope", "slope: measured nats at 1B per predicted nat", 2),
 )
 WIDTH, HEIGHT = 56, 14
 """Characters of the picture inside its frame."""
@@ -159,7 +159,7 @@ def _trial_lines(trial: Trial) -> list[str]:
         "",
         "The first column is the mixture of lowest predicted loss: at 1M "
         f"{trial.predicted_gain:.3f} nats below equal shares,",
-        f"hence about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}) at 1B, where nobody has "
+        f"so about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}) at 1B, where nobody has "
         "trained on it. The second column is the mixture",
         "of the model of 1B that the law chose among the 64: its loss is measured.",
     ]

@@ -220,8 +220,11 @@ class StepGradient:
 
     def _begin_fetch(self, numbers: Sequence[Tensor]) -> Callable[[], Tensor]:
         """Begins to bring numbers to the CPU, in a row; the function waits for them."""
-        parts = [part.to(numbers[0].device).double().flatten() for part in numbers]
-        return self.passes.begin_fetch(torch.cat(parts)) if parts else lambda: torch.empty(0)
+        if not numbers:
+            return lambda: torch.empty(0)
+        # Wider once they are one: XLA gathers twice from its chips what is widened before.
+        joined = torch.cat([part.to(numbers[0].device).flatten() for part in numbers])
+        return self.passes.begin_fetch(joined.double())
 
     def _weigh_rows(self, signals: Signals, rows: StepRows, c_K: Floats | None) -> StepResult:
         """One pass over all rows, of weighted losses."""

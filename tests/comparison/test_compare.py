@@ -226,7 +226,7 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
     code, out, _ = said("compare", "--a", few[0], "--b", few[1])
     assert " equal here\n" in out
-    assert "on other items, no verdict: 10 documents; a verdict needs 20: take more." in out
+    assert "on other items, no verdict: 10 documents; a verdict needs 20: add documents." in out
 
 
 def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, refused):
@@ -247,7 +247,7 @@ def test_a_run_far_off_is_named(tmp_path, numbers):
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
     found = numbers(path, "--models", "x", "y", "--lower")
     assert found["tasks"][0]["verdict"] == "cannot tell"
-    assert "x/3 of side A lies far off from the others on items" in found["warnings"][0]
+    assert "x/3 of side A is far from the others on items" in found["warnings"][0]
 
 
 def test_tasks_on_one_text_count_once(tmp_path, numbers):
@@ -868,8 +868,8 @@ def test_noise_by_hand_and_its_warnings(tmp_path, said):
     assert calm["error_of_items_of_a_difference"] == pytest.approx(0, abs=1e-9)
     shown = list(calm["smallest_shown"].values())
     assert shown == sorted(shown, reverse=True) or shown[1] < shown[2]
-    assert (calm["warnings"], "wild/5 makes" in wild["warnings"][0]) == ([], True)
-    assert "wild spreads" in said("noise", path, "--higher")[1]
+    assert (calm["warnings"], "wild/5 causes" in wild["warnings"][0]) == ([], True)
+    assert "the SD of wild is" in said("noise", path, "--higher")[1]
     few = table(
         tmp_path / "few.csv",
         [("x", n, 1, s) for s in (0, 1) for n in range(9)],
@@ -890,16 +890,19 @@ def test_noise_of_logs_is_that_of_each_folder(tmp_path, said):
     assert (code, [one["recipe"] for one in found]) == (0, [str(a), str(b)])
     assert [one["sd"] for one in found] == pytest.approx([1 / 40] * 2)
     out = said("noise", a, b)[1]
-    assert f"{b}: repeats of one recipe: {b}/0, {b}/1, {b}/2\n" in out
+    assert f"{b}: runs of one recipe: {b}/0, {b}/1, {b}/2\n" in out
     # One by one they are of one recipe, which it says; so are those of one folder.
     singles = [a / "0", a / "1", a / "2"]
     code, out, _ = said("noise", *singles)
     names = ", ".join(map(str, singles))
-    begin = f"these runs: repeats of one recipe: {names}. Of several recipes give a folder each."
+    begin = f"these runs: runs of one recipe: {names}. If they are several recipes, give one"
     assert (code, out.startswith(begin)) == (0, True)
-    assert f"{a}/0, {a}/1, {a}/2, {b}/0, {b}/1, {b}/2. Of several" in said("noise", a.parent)[1]
+    assert (
+        f"{a}/0, {a}/1, {a}/2, {b}/0, {b}/1, {b}/2. If they are several"
+        in said("noise", a.parent)[1]
+    )
     code, _, err = said("noise", *singles[:2], b)
-    assert (code, f"{a}/0: 1 run of sums: the spread" in err) == (2, True)
+    assert (code, f"{a}/0: 1 run of sums: the SD" in err) == (2, True)
     # Evaluations of one checkpoint are no repeats of its recipe.
     same = [points(tmp_path / "same" / n, [1, 0] * 20, model="pretrained=x") for n in "012"]
     code, _, err = said("noise", *same)

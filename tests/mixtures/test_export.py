@@ -914,7 +914,7 @@ def test_a_schedule_needs_its_length():
 def test_the_page_lists_every_format():
     page = (ROOT / "docs" / "mixtures.md").read_text(encoding="utf-8")
     lines = [
-        f"| `{n}` | {f.trainer} | {f.counts} | {f.checked} | {f.stages} | {f.refusals_text} |"
+        f"| `{n}` | {f.trainer} | {f.counts} | {f.tested_with} | {f.stages} | {f.refusals_text} |"
         for n, f in FORMATS.items()
     ]
     assert "\n".join(lines) in page

@@ -41,7 +41,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     )
     told = re.sub(" +\n", "\n", told)
     assert f"```text\n{told}```" in page
-    assert f"```text\n{told.partition('measured nats')[0]}```" in readme
+    assert f"```text\n{told.partition('slope')[0]}```" in readme
     assert "X" in told
     assert f"{found['targets']['pile_cc']['spearman']['value']:.3f} (" in told
 

@@ -45,7 +45,7 @@ def test_every_public_name_is_there():
     ("rule", "settings", "message"),
     [
         ("pik", {}, "rule: 'pik' is unknown: did you mean 'pike'?"),
-        ("nil:R", {}, "rule: 'nil:R' cannot be imported: No module named 'nil': put the folder th"),
+        ("nil:R", {}, "rule: 'nil:R' cannot be imported: No module named 'nil': correct the na"),
         (":Rule", {}, "rule: ':Rule' cannot be imported"),
         (".mine:Rule", {}, "rule: '.mine:Rule' cannot be imported"),
         ("pike", {"zeta1": 1, "zeta2": 1, "evry": 2}, "pike: 'evry' is unknown: did you mean 'ev"),
