@@ -552,8 +552,8 @@ def of_scaling(record: dict[str, Any]) -> list[str]:
     return [
         "\n## Losses at a larger size\n",
         f"From smaller runs the law predicts {record['runs']} runs of 1.235B parameters and "
-        "46B tokens (table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), rank "
-        "correlation, regret (nats):",
+        "46B tokens (table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), "
+        "rank correlation, regret (nats):",
         "",
         *(
             f"- {name}: {_of(score['rmse'], 3)}; {_of(score['spearman'], 3)}; "
