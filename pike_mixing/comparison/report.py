@@ -68,8 +68,8 @@ def power_text(comparison: Comparison, row: Row) -> str:
         return f"{name}: no verdict: one document says nothing about others."
     counts = f"{row.items:,} items of {row.documents:,} documents"
     said = (
-        f"{name}: {counts}; the smallest difference that could have been found: "
-        f"{row.smallest_shown:.4f}"
+        f"{name}: {counts}; a difference of {row.smallest_shown:.4f} would be found with "
+        "80 % probability"
     )
     wide = (
         f" {row.documents_alike:,} of the documents show the same difference. Other kinds of "
@@ -79,6 +79,11 @@ def power_text(comparison: Comparison, row: Row) -> str:
     )
     if row.verdict != UNKNOWN or row.estimate.difference == 0:
         return f"{said}.{wide}"
+    if row.low is not None and row.high is not None and row.low * row.high > 0:
+        wide += (
+            " The interval does not include 0, but p is stricter: it is corrected for several "
+            "tasks, and never smaller than that of an exact test."
+        )
     ways = []
     if row.items_wanted is not None:
         ways.append(f"{row.items_wanted:,.0f} items like these")

@@ -692,6 +692,16 @@ def test_gates_by_exit_code(tmp_path, said):
         assert said("compare", "--a", a, "--b", b, "--gate", *gate)[0] == expected, gate
 
 
+def test_an_interval_without_zero_that_decides_nothing_says_why(tmp_path, said):
+    # Seven of forty items are better, one is worse: of 256 sign patterns 18 are as far, p = 0.07.
+    a, b = points(tmp_path / "a", [1] * 39 + [0]), points(tmp_path / "b", [0] * 7 + [1] * 33)
+    (row,) = json.loads(said("compare", a, b, "--format", "json")[1])["tasks"]
+    assert (row["verdict"], row["low"] > 0) == ("cannot tell", True)
+    assert row["p_holm"] == pytest.approx(18 / 256)
+    assert "does not include 0, but p is stricter" in said("compare", a, b)[1]
+    assert "p is stricter" not in said("compare", a, points(tmp_path / "c", [0] * 40))[1]
+
+
 def test_all_forms_say_the_same(tmp_path, said):
     a, b = points(tmp_path / "a", [1] * 30 + [0] * 10), points(tmp_path / "b", [0] * 10 + [1] * 30)
     words = ["compare", a, b, "--margin", 0.6, "--plot", tmp_path / "p.svg", "--format"]
