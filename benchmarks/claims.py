@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import records
+from pipeline.results import query
 from pipeline.results.database_reader import connect_experiment, query_rows
 
 PAGE = records.ROOT / "docs" / "claims.md"
@@ -22,12 +23,12 @@ HEAD = """# The paper's claims at a small size
 
 `make restore`, then `.venv/bin/pike claims restored/pike.duckdb`, prints each of the paper's
 {all} claims with our number, its verdict and its p. In our {runs} trainings
-([Results](results.md); the database has the runs that chose coefficients and weights for them, too)
-they come out so:
+([Results](results.md)) they come out so. In parentheses: the claim's name, p, and our comparison
+(scenario / model size).
 
 {verdicts}
 
-{own} claims are contradicted by the paper's own tables, whatever our runs say:
+The paper's own tables contradict {own} of the {all} claims:
 
 {refuted}
 
@@ -40,12 +41,14 @@ they come out so:
 
 *Supported if*: what our number must be, and p below 0.05.
 
-*Ours*: our number, its 95% interval (of this number alone) and its unit. *% of the other* is by how
-much the first method's score is above the second's, in percent of the second's; *% below the other*
-is by how much its perplexity is below.
+*Ours*: our number, its 95% interval (not corrected for the number of claims) and its unit.
+*% of the other* is by how much the first method's score is above the second's, in percent of the
+second's; *% below the other* is by how much its perplexity is below. *Loss below the best static*
+is the loss of the best static mixing minus that of adaptive mixing: below 0 adaptive is worse.
 
-*Comparisons within*: a comparison is of one scenario, model size and number of shots. All of a
-claim's comparisons must lie within its bounds, and the row shows the least favourable one.
+*Comparisons within*: how many of the claim's comparisons lie within its bounds. A comparison is of
+one scenario, model size and number of shots. A claim is supported only if all of them lie within;
+the row shows the comparison that is worst for the claim.
 
 *p*: with Holm's correction over all tested claims.
 
@@ -53,29 +56,31 @@ claim's comparisons must lie within its bounds, and the row shows the least favo
 OPEN = """
 ## Open
 
-An interval may lie wholly beyond what the claim allows, as that of {beyond} does, and
-the claim is still open. The interval is of the shown comparison alone, and not corrected. p is of
-all comparisons of the claim together, and corrected for all claims. *Seeds* are those of the shown
-comparison, too: under *too few seeds*, another comparison of the claim has fewer than three.
-Its p, if it has one, is of those with three or more: they could contradict the claim, and do not.
+A claim can be open although its interval lies wholly outside its bounds: see {beyond}.
+The interval is of the shown comparison alone, and not corrected. p is of all comparisons of the
+claim together, and corrected for all claims. *Seeds* are those of the shown comparison, too: under
+*too few seeds*, another comparison of the claim may be the one with fewer than three. Then p, if
+there is one, is of the comparisons with three seeds or more: they do not contradict the claim.
 
-*Seeds needed*: of each comparison, before Holm's correction, if the spread stays; -: over 1,000, or
-not known.
+*Seeds needed*: how many each comparison needs, before Holm's correction, if the spread stays the
+same; -: over 1,000, or not known.
 
 """
 TIMES = """
 ## Claims about time
 
-The paper has at most {paper:g} % of the training time for PiKE's estimates (`overhead`). Here they
+By the paper, PiKE's estimates take at most {paper:g} % of the training time (`overhead`). Here they
 took {least:.1f} to {most:.1f} % (Table 8), with models thousands of times smaller, on a machine
 that was busy with other work. This says nothing about the paper's sizes: the claim is *not run*.
 `longer-interval` compares times of that machine.
 """
 VERDICTS = {
-    "supported": "our numbers lie where the claim says, and p is below 0.05",
-    "contradicted": "one of our numbers lies elsewhere, and p is below 0.05, or it is exact",
-    "too few seeds": "some comparison has fewer than three seeds, and none contradicts the claim",
-    "not significant": "there are seeds enough, but p is 0.05 or more",
+    "supported": "all our numbers for the claim lie where it says, and p is below 0.05",
+    "contradicted": "one of our numbers lies outside the claim's bounds, and p is below 0.05 or "
+    "the number was computed exactly",
+    "too few seeds": "at least one of the claim's comparisons has fewer than three seeds, and no "
+    "comparison contradicts the claim",
+    "not significant": "all comparisons have three seeds or more, but p is 0.05 or more",
     "not run": "the experiment has no such runs, or the claim is about the paper's own sizes",
 }
 """What each verdict says."""
@@ -127,7 +132,7 @@ def page(database: Path) -> str:
     )
     places = {f"{one['scenario']} / {one['model']}": one["parameters"] for one in sizes}
     head = ["the paper's claim", "verdict", "supported if", "ours", "comparisons within", "seeds",
-            "p", "parameters", "least favourable comparison"]  # fmt: skip
+            "p", "parameters", "worst comparison"]  # fmt: skip
     decided = [claim for claim in claims if claim["verdict"] in DECIDED]
     text += records.table(head, [decided_line(claim, places) for claim in decided])
     text += "\n" + TIMES.format(
@@ -137,7 +142,7 @@ def page(database: Path) -> str:
     )
     undecided = [claim for claim in claims if claim not in decided]
     head = ["claim", "verdict", "seeds needed", "ours", "supported if", "comparisons within",
-            "seeds", "p", "least favourable comparison"]  # fmt: skip
+            "seeds", "p", "worst comparison"]  # fmt: skip
     rows = [line(claim, claim["verdict"], wanted(claim)) for claim in undecided]
     beyond = next(f"`{claim['claim']}`" for claim in undecided if is_beyond(claim))
     return text + OPEN.format(beyond=beyond) + records.table(head, rows) + "\n"
@@ -156,9 +161,8 @@ def summary(claims: Sequence[Claim]) -> Iterator[str]:
 def refutation(claim: Claim) -> str:
     """A claim that the paper's own numbers contradict, the worst of them, and our verdict."""
     return (
-        f"- {claim['statement']} (`{claim['claim']}`). The paper's tables: "
-        f"{claim['published_recomputed']:.3g} {claim['unit']}, {claim['published_cell']}. "
-        f"Our runs: {claim['verdict']}, {claim['cell']}."
+        f"- {claim['statement']} (`{claim['claim']}`). In the paper's tables "
+        f"{query.published_difference(claim)}. Our runs: {claim['verdict']}."
     )
 
 

@@ -38,12 +38,12 @@ tokens) and predict the losses of others: {small} of 1M, the same mixtures at 60
 1B (25B tokens). `mixing-law` is fitted with `kl: 0`, `regmix` are boosted trees, `linear` is
 least squares, to compare with. The targets are 13 validation losses, each alone, and their mean.
 
-In parentheses stand 95 %: quantiles over draws of the training runs ({draws} of each size but the
-whole), test runs and, where a number is a mean over targets, the targets, drawn anew together;
-of single rank correlations on held-out runs Fisher's z, of differences of seeds Student's t.
-The tables hold no repeats: noise of single runs is in every number. *Regret* is the loss of the run
-that is predicted best, above the lowest, as part of that of a run at random. Only measured
-mixtures are judged.
+In parentheses: 95 % intervals. Most are quantiles over new draws of the training runs ({draws} of
+each number of runs below {train}), the test runs and, for means over targets, the targets. Single
+rank correlations on held-out runs have Fisher's z, differences of seeds Student's t. RegMix's runs
+are not repeated, so every number contains the noise of single runs. *Regret*: how much the loss of
+the run that is predicted best lies above the lowest loss, divided by the same for a run at random.
+Only mixtures that were trained are judged.
 """
 
 
@@ -108,11 +108,11 @@ COSTS = """
 ## What a search costs
 
 A search of n runs that are as long as the training costs n + 1 trainings. On registered scenarios
-([boards](leaderboard.md#searched-mixtures)) 24 such runs bought 0.028 ± 0.015 nats without a target
-on 384,000 tokens, and none that is shown on 3,072,000; runs an eighth as long cost 4 trainings and
-*lost* 0.035 ± 0.021. So let the runs of a search be as long as the training, or at least read as
-many epochs: `fit` warns where these differ by more than a factor of two. Where domains repeat
-dozens of times, short runs help too (the experiment below). With a target, train on it.
+([boards](leaderboard.md#searched-mixtures)) 27 such runs gained 0.028 ± 0.015 nats without a target
+on 384,000 tokens. On 3,072,000 tokens no gain was shown, and runs an eighth as long (4 trainings)
+*lost* 0.035 ± 0.021. So let the runs of a search be as long as the training, or at least read each
+domain as many times: `fit` warns if these differ by more than a factor of two. With a target, train
+on it.
 """
 BENCH = """
 ## Enter your own
@@ -126,7 +126,7 @@ pike-mixing swarms olmix-full                   # fetches a table, for --tables 
 pike-mixing bench mine.py --open-sealed "Ada"   # the sealed part; who opens it is recorded first
 ```
 
-`mine.py` has two functions; the command's `--help` tells shapes and scores:
+`mine.py` has two functions; the command's `--help` explains shapes and scores:
 
 ```python
 import numpy as np
@@ -147,12 +147,13 @@ def of_board(methods: Sequence[dict[str, Any]]) -> list[str]:
     named = {one["method"]: one for one in methods}
     with (RESULTS / "sealed_openings.csv").open(encoding="utf-8", newline="") as file:
         opened = list(csv.DictReader(file))
+    listed = {name: one for name, one in named.items() if name != bench.PERMUTED}
     return [
         *advice(named),
-        *certainty(named),
+        *certainty(listed),
         COSTS,
         *inventories(named),
-        *cells(named),
+        *cells(listed),
         BENCH,
         "The sealed part is RegMix's 64 runs of 1B, and `olmix-reuse` (64 runs of Olmix's), which "
         "no finder here was judged on. Who opened what (`benchmarks/results/sealed_openings.csv`):",
@@ -193,21 +194,22 @@ def advice(named: dict[str, Any]) -> list[str]:
                 ", ".join(f"`{n}`" for n in behind) or "none",
             ]
         )
-    titles = ["domains", "runs", "take", "rank correlation", "regret", "right of two"]
+    titles = ["domains", "runs", "take", "rank correlation", "regret", "picks the better of two"]
     return [
         "\n## Which finder\n",
-        "By single losses of runs that no fit has seen (half of 95 % over folds and targets): "
-        "RegMix's of 1M on 17 domains, Olmix's of 30M on 24 and 64, whose losses are bits per byte "
-        "of tasks:",
+        "Finders are compared on each loss by itself, for runs that were not used in the fit: "
+        "RegMix's runs of 1M parameters on 17 domains, Olmix's of 30M on 24 and 64, whose losses "
+        "are bits per byte of tasks. Behind ±: half of the 95 % interval over folds and targets.",
         "",
         table([*titles, "not shown to be behind", "behind"], rows),
         "",
-        "`mixing-law` needs more runs than domains, and mixtures that span them all: Olmix's, "
-        "which read few domains each, do not. `exposure-law` needs to know how much text "
-        "there is, which Olmix's tables do not tell, and alone can read runs that had other "
-        "inventories. With fewer than 32 runs no "
-        "finder is judged here: take the best row. The power in `gaussian-process` and the grid of "
-        "`exposure-law` were chosen on RegMix's runs, those of the folds among them.",
+        "`mixing-law` needs more runs than domains, and mixtures that span them all: Olmix's "
+        "mixtures, of few domains each, do not. `exposure-law` needs to know how much text each "
+        "domain has, and Olmix's tables do not say it. It is the only finder that can use runs "
+        "which had other amounts of text. With fewer than 32 runs no finder is judged here: take "
+        "the mixture of your best run. The exponent of the weights in `gaussian-process` and the "
+        "grid of `exposure-law` were chosen on RegMix's runs, also on those that test them here. "
+        "So their rows for 17 domains may be too good.",
     ]
 
 
@@ -219,7 +221,7 @@ def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
 
 
 def certainty(named: dict[str, Any]) -> list[str]:
-    """How often intervals held."""
+    """How often intervals contained the loss."""
     means, single = {}, []
     for name, one in named.items():
         for cell, scored in one["cells"].items():
@@ -230,12 +232,14 @@ def certainty(named: dict[str, Any]) -> list[str]:
     beyond = [f"{n} ({v:.1%})" for n, v in means.items() if not 0.85 <= v <= 0.95]
     return [
         "\n## How sure\n",
-        f"Intervals of 90 % held {min(means.values()):.1%} to {max(means.values()):.1%} of the "
-        f"runs in the {len(means)} cells with 64 runs or more, mean over targets; single targets "
-        f"{min(single):.1%} to {max(single):.1%}. "
+        f"Intervals of 90 % contained {min(means.values()):.1%} to {max(means.values()):.1%} of "
+        f"the runs, mean over targets, and {min(single):.1%} to {max(single):.1%} for single "
+        f"targets. This is over the {len(means)} rows of the board that have 64 runs or more and "
+        "an interval. "
         + (f"Outside of 85 to 95 %: {', '.join(beyond)}. " if beyond else "")
-        + "They are calibrated on held-out parts of the runs that are fitted, and are for runs of "
-        "their size whose mixtures come as theirs did: for other sizes there is none.",
+        + "Intervals are calibrated on held-out parts of the runs that are fitted. They hold only "
+        "for runs of the same model size with mixtures drawn in the same way. For other sizes "
+        "there is no interval.",
     ]
 
 
@@ -249,25 +253,25 @@ def inventories(named: dict[str, Any]) -> list[str]:
     ]
     worse = any(r["p"] is not None and r["p"] < 0.05 and r["difference"] > 0 for r in rows)
     lines = [
-        "\n## Has the exposure law learned from inventories?\n",
-        f"Rank correlation with the inventories, minus that with them permuted between domains, on "
-        f"`{HOME}`: {'; '.join(told)}. "
+        "\n## Has the exposure law learned from amounts of text?\n",
+        "Rank correlation with the right amounts of text, minus the rank correlation when each "
+        f"domain is given the amount of another, on `{HOME}`: {'; '.join(told)}. "
         + (
-            "With those of other domains it is worse."
+            "With the amounts of other domains it is worse."
             if worse
-            else "It is not worse without them: **here it has learned nothing from them**. All "
-            "of RegMix's runs have the same text, of which they read less than an epoch mostly: "
-            "a domain's coefficient makes up for its inventory."
+            else "With the wrong amounts it is not worse: **here it has learned nothing from "
+            "them**. All of RegMix's runs have the same text, and mostly read less than an epoch "
+            "of it: so the coefficient of a domain can replace its amount of text."
         ),
     ]
     return [*lines, "", *repetition(read("repetition"))]
 
 
 COMPARED = {
-    "other-inventories": "error for inventories that no fitted run had, minus the mixing law's",
+    "other-inventories": "error for amounts of text that no fitted run had, minus the mixing law's",
     "longer": "loss after eight times the tokens, minus that of the mixing law's choice",
     "over-equal-shares": "the same, minus that of equal shares",
-    "permuted": "error with inventories permuted in the fit, minus that with the right ones",
+    "permuted": "error with amounts of text swapped in the fit, minus that with the right ones",
     "against-process": "loss after eight times the tokens, minus that of the Gaussian process",
     "against-best-run": "the same, minus that of the best of the twelve runs",
 }
@@ -294,27 +298,32 @@ def repetition(found: dict[str, Any]) -> list[str]:
         return f"{(means[name] < means[than]).sum()} of {len(means[name])}"
 
     return [
-        "Runs with *other* inventories were made for this: four domains that are read 0.1 to 16 "
-        "times at equal shares, in four assignments of text to domains, twelve runs of each; "
-        f"registered in `benchmarks/repetition.yaml`, run at {found['commit']} in "
-        f"{found['minutes']:.0f} minutes. Nats; half of 95 % over the assignments:",
+        "Runs with *different* amounts of text were made for this. At equal shares the four "
+        "domains are read 0.1 to 16 times in the short runs; the long ones read eight times as "
+        "much. There are four assignments of amounts to domains, with twelve short runs each. "
+        f"This was registered in `benchmarks/repetition.yaml` and run at {found['commit']} in "
+        f"{found['minutes']:.0f} minutes. Nats; behind ±, half of the 95 % interval over the "
+        "assignments:",
         "",
         table(["the exposure law's", "expected", "found", "p, Holm"], rows),
         "",
-        f"**Of the {len(registered)} predictions {shown or 'none'} is shown** at 5 %. The law of "
-        "epochs does not carry over to inventories that it has not seen. Its choice for the long "
-        f"training, where it is told the inventories, ends below equal shares in "
-        f"{lower('exposure-law', 'equal')} assignments and below the mixing law's in "
-        f"{lower('exposure-law', 'mixing-law')}; the Gaussian process, which knows weights alone, "
-        "does as well. So nothing here makes the exposure law the first choice. Where text "
-        f"repeats as much as here, to choose by short runs pays: the best of twelve ends below "
-        f"equal shares in {lower('best-run', 'equal')}.",
+        f"**Of the {len(registered)} predictions {shown or 'none'} is shown** at 5 %. For amounts "
+        "of text that it has not seen, the exposure law's error is not shown to be smaller than "
+        "the mixing law's. For the long training, where it is given the amounts of text, its "
+        f"choice ended below equal shares in {lower('exposure-law', 'equal')} assignments and "
+        f"below the mixing law's choice in {lower('exposure-law', 'mixing-law')}. The Gaussian "
+        "process, which knows only the weights, is about as good. So nothing here makes the "
+        "exposure law the first choice. "
+        "The best of the twelve short runs ended below equal shares in "
+        f"{lower('best-run', 'equal')} assignments. Four are too few to show that a search by "
+        "short runs helps where text is read many times.",
     ]
 
 
 def cells(named: dict[str, Any]) -> list[str]:
-    """Every measure of every method."""
-    places = dict.fromkeys(cell for one in named.values() for cell in one["cells"])
+    """Every measure of every method, for runs of the size of the fitted ones."""
+    found = {cell for one in named.values() for cell in one["cells"]}
+    places = [f"{p}|{n}" for p in DOMAINS for n in bench.RUNS if f"{p}|{n}" in found]
     rows = [
         [f"`{name}`", cell.rpartition("|")[2], cell.rpartition("|")[0]]
         + [_mean(one["cells"][cell], measure) for measure in bench.MEASURES]
@@ -322,16 +331,12 @@ def cells(named: dict[str, Any]) -> list[str]:
         for name, one in named.items()
         if cell in one["cells"]
     ]
-    seconds = {
-        name: max(np.mean(c["seconds"]) for c in one["cells"].values() if "seconds" in c)
-        for name, one in named.items()
-    }
-    slow = ", ".join(f"`{name}` {value:.0f} s" for name, value in seconds.items() if value >= 1)
     return [
         "\n## The board\n",
-        "Single losses, mean over folds and targets; *width* is that of intervals of 90 % over the "
-        "losses' standard deviation; `linear` is least squares. `none`: it could not be fitted, or "
-        f"no interval can hold. The dearest cells took {slow} a fold.",
+        "Each loss by itself, mean over folds and targets. *Accuracy*: how often the better of two "
+        "runs is picked. *Coverage*: the share of runs within their 90 % intervals. *Width*: the "
+        "width of these intervals divided by the losses' standard deviation. `linear`: least "
+        "squares. `none`: the method could not be fitted.",
         "",
         table(["method", "runs", "on", *bench.MEASURES], rows),
     ]
@@ -391,21 +396,21 @@ def statements(record: dict[str, Any]) -> list[str]:
         f"{apart(f'{most}|1B', headline)}, and with {middle} runs against the trees' {last}: "
         f"{apart(f'{some}|1B', headline)}. Fit both, and compare them on held-out rows "
         "(`fit` prints that).",
-        f"- **How many runs buy how much?** {last} in place of {middle} runs change the trees' "
+        f"- **What do more runs gain?** {last} in place of {middle} runs change the trees' "
         f"rank correlation by {apart(f'{more_trees}|1M')} at 1M and "
         f"{apart(f'{more_trees}|1B')} at 1B, "
         f"the law's by {apart(f'{more_law}|1M')} and {apart(f'{more_law}|1B')}; {middle} in place "
         f"of {first} change the law's, which has 18 coefficients for a loss here, by "
         f"{apart(f'{law}|{middle}|{law}|{first}|1M')} at 1M.",
-        f"- **Is a straight line enough?** The law's minus its rank correlation, {last} runs: "
-        f"{apart(f'{law}|{last}|linear|{last}|1B')} at 1B.",
-        f"- **Nats**: one that trees predict from {last} runs of 1M is "
+        f"- **Is a straight line enough?** The law's rank correlation minus that of `linear`, "
+        f"{last} runs: {apart(f'{law}|{last}|linear|{last}|1B')} at 1B.",
+        f"- **Nats**: a difference of one nat that trees predict from {last} runs of 1M is "
         f"{cell(f'{trees}|{last}|1M', 'slope')} nats measured at 1M, "
         f"{cell(f'{trees}|{last}|60M', 'slope')} at 60M and "
         f"{cell(f'{trees}|{last}|1B', 'slope')} at 1B.",
         "",
-        f"{decided(differences)} of the {len(differences)} differences that the record holds "
-        "exclude 0, none corrected for the others.",
+        f"The intervals of {decided(differences)} of the {len(differences)} recorded differences "
+        "exclude 0, without a correction for their number.",
     ]
 
 
@@ -452,8 +457,9 @@ def optima(record: dict[str, Any]) -> list[str]:
     ]
     return [
         "\n## Repeatability\n",
-        "Part of the weight that differs between the mixtures found from two draws of as many "
-        "runs, mean over targets; in brackets, how many mixtures were not found.",
+        "The share of the weight that differs between two mixtures, each found from another draw "
+        "of this number of runs, mean over targets. In square brackets: how many mixtures were not "
+        "found.",
         "",
         table(["finder", *(f"{n} runs" for n in config["runs"][:-1])], rows),
     ]
@@ -484,11 +490,12 @@ def of_own(own: dict[str, Any]) -> list[str]:
     errors = [1.96 * held_out[name]["held_out_rmse"] for name in ("law", "trees")]
     return [
         "\n## A swarm of our own, from the draw to the verdict\n",
-        f"{own['runs']} mixtures of {', '.join(own['domains'])}, of which the default experiment "
-        f"has others now, at pico (target: the mean of the {len(own['domains'])} losses). Held "
-        f"out, the law's rank correlation is {law}, the trees' {trees}. An informative design "
-        f"proposed {len(rows)} more. Trained, they say (95 %: measured ± {1.96 * noise[0]:.3f} by "
-        f"repeats, law ± {errors[0]:.3f}, trees ± {errors[1]:.3f} by held-out errors):",
+        f"Models of the size pico were trained on {own['runs']} mixtures of "
+        f"{', '.join(own['domains'])} (the default experiment has other domains now). The target "
+        f"is the mean of the {len(own['domains'])} losses. On held-out runs, the law's rank "
+        f"correlation is {law}, the trees' {trees}. Then {len(rows)} mixtures that an informative "
+        f"design proposed were trained (95 %: measured ± {1.96 * noise[0]:.3f} by repeats, law ± "
+        f"{errors[0]:.3f}, trees ± {errors[1]:.3f} by held-out errors):",
         "",
         table(["next", "measured", *(f"predicted, {name}" for name in scored)], rows),
         "",
@@ -544,9 +551,9 @@ def of_scaling(record: dict[str, Any]) -> list[str]:
     """What smaller runs say of a larger size."""
     return [
         "\n## Losses at a larger size\n",
-        f"From smaller runs the law predicts {record['runs']} of 1.235B parameters and 46B tokens "
-        "(table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), rank "
-        "correlation, regret (nats):",
+        f"From smaller runs the law predicts {record['runs']} runs of 1.235B parameters and "
+        "46B tokens (table: `benchmarks/scaling.py`; no licence seen, not packaged); RMSE (nats), "
+        "rank correlation, regret (nats):",
         "",
         *(
             f"- {name}: {_of(score['rmse'], 3)}; {_of(score['spearman'], 3)}; "

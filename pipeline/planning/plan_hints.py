@@ -103,7 +103,7 @@ def short_search_hints(plan: Plan) -> list[str]:
                 f"{plan.origin}: mixtures.{found.split('/')[2]}: runs of {read:,} tokens find it "
                 f"for trainings of {trained:,}: in two tests, the best mixture of runs an eighth "
                 "as long was worse than equal shares (docs/leaderboard.md); where text was read "
-                "many times, it was better (docs/finders.md)"
+                "many times, no difference was shown (docs/finders.md)"
             ] = None
     return list(told)
 

@@ -2,7 +2,8 @@
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,12 @@ def picture_blocks(
     """
     every = [row for place in place_decisions for row in place["rows"]]
     limit = _axis_limit([row for row in every if row["seeds"] >= LEAST_SEEDS] or every)
-    by_row: dict[str, Mapping[str, str]] = {}
     blocks, untested = list[Row](), list[Row]()
     for place in place_decisions:
         lines = [_line_geometry(row, limit) for row in place["rows"]]
         for line in lines:
-            where = place["scenario"], place["model"]
-            marked = doubts.get((*where, line["method"]), {})
-            by_row[f"{line['label']} in {'/'.join(where)}"] = marked
-            line["signs"] = number_marks.signs_of_marks(marked)
+            line["marks"] = doubts.get((line["scenario"], line["model"], line["method"]), {})
+            line["signs"] = number_marks.signs_of_marks(line["marks"])
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
         first = (several or lines)[:shown_lines]
         more = [line for line in lines if line not in first]
@@ -48,8 +46,17 @@ def picture_blocks(
         "limit": limit,
         "blocks": blocks,
         "untested": untested,
-        "notes": number_marks.notes_with_counts(by_row),
+        "notes": _notes_of_lines(
+            line for block in (*blocks, *untested) for line in (*block["lines"], *block["more"])
+        ),
     }
+
+
+def _notes_of_lines(lines: Iterable[Row]) -> list[str]:
+    """What the signs of these lines mean, with the lines that have them."""
+    return number_marks.notes_with_counts(
+        {f"{line['label']} in {line['scenario']}/{line['model']}": line["marks"] for line in lines}
+    )
 
 
 def _axis_limit(rows: Sequence[Row]) -> float:
@@ -98,22 +105,25 @@ FRAME = """\
 
 `make restore` builds these numbers from our recorded runs, without training. The experiment is
 `workflow/configs/decide.yaml`: {runs}, models of {sizes} parameters.
-The database also has the runs that chose coefficients and weights for these.
+`restored/pike.duckdb` has more runs, which were used only to choose PiKE's coefficients and
+DoReMi's weights.
 Every method is compared with {against}, which takes equal shares of all domains. {summary}
 
 {findings}
 
 *Better* and *worse* are what a paired test over {least} seeds or more finds at the level of
-{level:.0%}, after Holm's correction for its table below. The models are small: whether the same
-holds for larger ones, these runs cannot say.
+{level:.0%}. Holm's correction is made for each table below by itself. The models are small: these
+runs cannot say whether the same holds for larger ones.
 
 ![Differences to {against}](results/headline-light.svg)
 
 ## The record
 
 Each number is the mean validation loss after the last step minus that of {against}, in nats per
-token: below zero is better. In brackets: the 95% interval of this comparison alone, paired by seed
-and document, and the number of seeds. {notes}
+token: below zero is better. In parentheses: the 95% interval (paired by seed and document, not
+corrected for the number of comparisons) and the number of seeds. *estimates 4*: an update of the
+weights takes the mean of 4 estimates. *every 60*: there are 60 steps between updates. *zeta1* and
+*zeta2* are PiKE's coefficients.{notes}
 
 {tables}
 
@@ -143,7 +153,9 @@ def write_headline(database: Path, docs: Path) -> None:
     fewer = [{**p, "rows": rows or p["rows"]} for p, rows in zip(shown, plain, strict=True)]
     few = picture_blocks(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
     better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in shown)
-    where = f"of {count_of(len(shown), 'scenario')} and model sizes"
+    where = (
+        f"of the {count_of(len(shown), 'experiment')} below (each is a scenario with a model size)"
+    )
     loader = jinja2.FileSystemLoader(report_facts.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
@@ -158,9 +170,11 @@ def write_headline(database: Path, docs: Path) -> None:
         level=LEVEL,
         summary=f"In {better} {where} a method is shown to be better:"
         if better
-        else f"In none {where} is any method shown to be better:",
+        else f"In none {where} is a method shown to be better:",
         findings="\n".join(map(_finding_sentence, shown)),
-        notes=" ".join(whole["notes"]),
+        notes="".join(
+            f" {note}" for note in _notes_of_lines(line for b in shown for line in b["lines"])
+        ),
         tables="\n\n".join(map(_headline_table, shown)),
         runs=f"{count_of(facts['runs'], 'training run')}, up to {count_of(facts['seeds'], 'seed')}",
         sizes=" to ".join(
@@ -173,8 +187,8 @@ def write_headline(database: Path, docs: Path) -> None:
 FINDINGS = {
     "better": "{names} {is_} better than {against}, by {amounts} nats",
     "worse": "{names} {is_} worse than {against}, by {amounts} nats",
-    "": "{names} {is_} not told apart from {against}: the intervals reach from {low:+.3f} to "
-    "{high:+.3f} nats",
+    "": "For {names} no difference to {against} is shown: {intervals} between {low:+.3f} "
+    "and {high:+.3f} nats",
 }
 """By verdict, the last of all others; in the order of the page."""
 
@@ -186,19 +200,22 @@ def _finding_sentence(block: Row) -> str:
         shown[row["verdict"] if row["verdict"] in shown else ""].append(row)
     sentences, decided = list[str](), set[str]()
     for verdict, rows in shown.items():
-        # Several settings of a method are one name, unless they are told apart.
+        # Several settings of a method are one name, unless they are better or worse.
         labels = [row["label"] if verdict else row["label"].partition(", ")[0] for row in rows]
         names = [name for name in dict.fromkeys(labels) if name not in decided]
         decided.update(names)
         if not names:
             continue
+        counts = Counter(labels)
+        spoken = [f"{n} ({counts[n]} settings)" if counts[n] > 1 else n for n in names]
         sizes = sorted({f"{abs(row['nll_difference']):.3f}" for row in rows})
         sentences.append(
             FINDINGS[verdict].format(
-                names=" and ".join(filter(None, [", ".join(names[:-1]), names[-1]])),
+                names=" and ".join(filter(None, [", ".join(spoken[:-1]), spoken[-1]])),
                 is_="is" if len(names) == 1 else "are",
                 against=block["against"],
                 amounts=" to ".join(dict.fromkeys((sizes[0], sizes[-1]))),
+                intervals="the interval lies" if len(rows) == 1 else "all intervals lie",
                 low=min(row["nll_low"] for row in rows),
                 high=max(row["nll_high"] for row in rows),
             )
@@ -212,7 +229,7 @@ def _finding_sentence(block: Row) -> str:
 def _headline_table(block: Row) -> str:
     lines = [
         f"**{block['title']}** ({block['scenario']}, {block['size']}, {block['tokens']}). "
-        f"{block['text'][0]}",
+        f"Advice: {block['text'][0][0].lower()}{block['text'][0][1:]}",
         "",
         f"| | against {block['against']} | seeds with a lower loss | shown |",
         "| --- | ---: | ---: | --- |",

@@ -127,19 +127,26 @@ def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
-            yield (
-                f"    The paper's own tables contradict it: {one['published_recomputed']:.3g} "
-                f"{one['unit']}, {one['published_cell']}"
-            )
+            yield (f"    The paper's own tables contradict it: {published_difference(one)}")
+
+
+def published_difference(claim: dict[str, Any]) -> str:
+    """The worst of the paper's own numbers for a claim: mix is 2.5 % below random (1B, 0-shot)."""
+    value, unit, cell = (claim[key] for key in ("published_recomputed", "unit", "published_cell"))
+    place, _, methods = cell.rpartition(": ")
+    if unit != "% of the other" or value >= 0:
+        return f"{value:.3g} {unit}, {cell}"
+    one, _, other = methods.partition(" over ")
+    return f"{one} is {-value:.3g} % below {other} ({place})"
 
 
 def _basis_text(claim: dict[str, Any]) -> str:
-    """What a claim's number is over; of several comparisons it is the least favourable one's."""
+    """What a claim's number is over; of several comparisons it is the worst one's."""
     if claim["seeds"] is None:
         return ", exact"
     told = f", {output_formats.count_of(claim['seeds'], 'seed')}"
     if claim["cells"] > 1:
-        told += f", the least favourable of {claim['cells']} comparisons"
+        told += f", the worst of {claim['cells']} comparisons for the claim"
         if claim["verdict"] == "too few seeds":
             told += ", some over fewer seeds"
     return told

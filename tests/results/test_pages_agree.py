@@ -10,7 +10,7 @@ import pytest
 from repository import ROOT
 
 from benchmarks import claims
-from pipeline.results import archive, article, headline, labels, query, report
+from pipeline.results import archive, article, headline, labels, number_marks, query, report
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files
 
@@ -216,6 +216,9 @@ def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored
     for name in ("results.md", "results/headline-light.svg", "results/headline-dark.svg"):
         written = (tmp_path / name).read_text(encoding="utf-8")
         assert written == (ROOT / "docs" / name).read_text(encoding="utf-8"), name
+    # A sign is explained only if a row has it.
+    head, _, rows = (tmp_path / "results.md").read_text(encoding="utf-8").partition("\n| | ")
+    assert [s for s in number_marks.SIGNS.values() if f"{s}:" in head and s not in rows] == []
     page = claims.page(requested(restored))
     assert page == PAGES["claims"].read_text(encoding="utf-8")
     # The page, the command and the README count the same, the page in the command's words.

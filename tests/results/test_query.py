@@ -83,8 +83,8 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     # What the paper's own tables say stands beside ours: here is no run, so it is all there is.
     assert "contradicted by the paper's own tables: 5" in lines
     (_, *about) = show_claims(made / "pike.duckdb", claim="prior-weights-zero-shot").splitlines()
-    own = "    The paper's own tables contradict it: -6.33 % of the other, glam, 750M, 0-shot: "
-    assert f"{own}pike-glam-init over pike" in about
+    own = "    The paper's own tables contradict it: pike-glam-init is 6.33 % below pike "
+    assert f"{own}(glam, 750M, 0-shot)" in about
     assert "    s / m: pike over mix" in _claim_lines([first | {"cell": "s / m: pike over mix"}])
     for given, wrong in (
         ({"claim": "Pike-over-doremi"}, "'Pike-over-doremi' is unknown: did you mean 'pike-over-d"),
@@ -167,10 +167,11 @@ def test_a_time_with_a_zone_is_shown_or_answered_with_a_way_out(made, monkeypatc
 
 def test_a_missing_database_says_how_to_make_it(tmp_path):
     with pytest.raises(
-        InputError, match=r"does not exist: `make run` makes .* under `results`; `make restore`"
+        InputError,
+        match=r"does not exist: `make run CONFIG=FILE` makes .* under `results`; `make restore`",
     ):
         answer_query("select 1", tmp_path / "pike.duckdb")
-    with pytest.raises(InputError, match="is no file: `make run` makes"):
+    with pytest.raises(InputError, match="is no file: `make run CONFIG=FILE` makes"):
         answer_query("select 1", tmp_path)
     (tmp_path / "pike.duckdb").touch()
     with pytest.raises(InputError, match=r"is a folder: give its database, .*/pike\.duckdb$"):
