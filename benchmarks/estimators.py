@@ -7,7 +7,7 @@ two checkpoints the gradient of each of `--pool` rows of a domain is made, one b
 population: its mean's squared norm and its variance are the truth. Estimates are made from rows
 drawn with replacement, so that their expectation is known; since they are functions of inner
 products alone, the pool's Gramian gives thousands of them. A few are made by
-`pike_mixing.torch.gradient_statistics` too, and must be the same.
+`pike_mixing.torch.gradient_moments` too, and must be the same.
 
 Record: benchmarks/results/estimators.json, from which docs/estimators.md is written.
 

@@ -25,7 +25,7 @@ PARTS = {
         "interface", "method_registry", "apportion", "alarms", "moved_rows", "flat_metrics",
     ),
     "In torch and in trainers": (
-        "torch.mixing", "torch.mixed_dataset", "torch.losses", "torch.gradients",
+        "torch.mixing", "torch.mixed_dataset", "torch.losses", "torch.gradient_moments",
         "torch.reduce_signals", "transformers", "lightning", "grain", "delivered",
     ),
     "Mixtures from other runs": ("finders.swarm_table", "finders.fit", "mixtures.export"),

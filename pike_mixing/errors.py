@@ -61,7 +61,7 @@ def refuse_without_package(needed_by: str, package: str, further_remedy: str = "
         raise InputError(problem + further_remedy)
 
 
-def install_command(*extras: str) -> str:
+def clone_setup_command(*extras: str) -> str:
     """The command that adds extras to the clone's environment, under its constraints.
 
     `pip install '.[hf]'` would put a copy of the package in the place of the clone.

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pike_mixing.errors import InputError, install_command
+from pike_mixing.errors import InputError, clone_setup_command
 from pipeline import cli, errors
 from pipeline.runtime import environment, launch, locks, output_formats, signal_handler
 
@@ -68,7 +68,7 @@ def _explain_error(error: Exception) -> tuple[str, int] | None:
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
     if isinstance(error, ModuleNotFoundError) and package in environment.EXTRAS:
-        advice = f"in the clone, run `{install_command(environment.EXTRAS[package])}`"
+        advice = f"in the clone, run `{clone_setup_command(environment.EXTRAS[package])}`"
         return f"{package} is not installed: {advice}", MISTAKE
     return None
 
@@ -95,7 +95,7 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
     with contextlib.ExitStack() as during:
         if command == "pretrain":
             # Before torch is imported, which takes seconds.
-            during.enter_context(signal_handler.ignore_signal(chosen["save_on"]))
+            during.enter_context(signal_handler.ignore_save_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
             if minutes and not launch.is_launched_training_process():
                 locks.await_lease_end(chosen["given"].parent, minutes)

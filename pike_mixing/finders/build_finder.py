@@ -38,7 +38,7 @@ def missing_finder_package_message(finder: str) -> str | None:
     )
     if problem is None:
         return None
-    return f"{problem} (for the clone's .venv: `{errors.install_command('finders')}`)"
+    return f"{problem} (for the clone's .venv: `{errors.clone_setup_command('finders')}`)"
 
 
 def modules_behind_mixture(finder: str) -> tuple[str, str]:

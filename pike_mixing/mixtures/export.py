@@ -278,7 +278,7 @@ def export(
             parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(_number_problems(form, steps, rows, epochs, is_staged=staged))
+    refuse(_steps_rows_epochs_problems(form, steps, rows, epochs, is_staged=staged))
     stages = plan.stages(paths, steps or 0, rows or 0, fields)
     refuse(_empty_stage_problems(form, stages, steps, rows) or _path_problems(form, plan, paths))
     if fields and not form.has_fields:
@@ -322,7 +322,7 @@ def export(
     return Export(files, remarks)
 
 
-def _number_problems(
+def _steps_rows_epochs_problems(
     form: TrainerFormat, steps: int | None, rows: int | None, epochs: float | None, *,
     is_staged: bool,
 ) -> list[str]:  # fmt: skip

@@ -59,7 +59,7 @@ def _read_fields(path: Path) -> Fields:
     if kind == ".txt":
         return {"text": True}
     if kind in (".parquet", ".arrow"):
-        return dict(_fields_of_schema(_read_schema(path, kind)))
+        return dict(_is_text_by_field(_read_schema(path, kind)))
     with _open_text(path) as file:
         if kind == ".csv":
             return dict.fromkeys(next(csv.reader(file), []), True)
@@ -113,7 +113,7 @@ def _read_schema(path: Path, kind: str) -> Any:
             return pa.ipc.open_file(file).schema
 
 
-def _fields_of_schema(
+def _is_text_by_field(
     columns: Iterable[Any], prefix: str = ""
 ) -> Iterator[tuple[str, bool | None]]:
     for column in columns:
@@ -122,4 +122,4 @@ def _fields_of_schema(
         values = kind.removeprefix("dictionary<values=")
         yield prefix + column.name, None if is_unknown else values.startswith(TEXTS)
         if kind.startswith("struct<"):
-            yield from _fields_of_schema(column.type, f"{prefix}{column.name}.")
+            yield from _is_text_by_field(column.type, f"{prefix}{column.name}.")

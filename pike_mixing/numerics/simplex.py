@@ -57,7 +57,7 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
     active, best = [first], LowestPoint(part_P / norm_P, float("nan"), np.inf)
     for _ in range(20 * (P + 1)):
         slope_A, b_A = 1 / norm_P[active], (linear_P / norm_P)[active]
-        step_A, furthest = _step_and_share(
+        step_A, furthest = _step_and_longest_fraction(
             part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active]
         )
         limit_A = np.where(step_A < 0, -part_P[active] / step_A, np.inf)
@@ -81,7 +81,7 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
     return best
 
 
-def _step_and_share(
+def _step_and_longest_fraction(
     part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats
 ) -> tuple[Floats, float]:
     """Step to the lowest point among all s with slope . s = 1, and how much of it may be taken.

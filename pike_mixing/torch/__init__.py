@@ -10,8 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pike_mixing.torch.gradients import gradient_statistics as gradient_statistics
-    from pike_mixing.torch.gradients import gramian as gramian
+    from pike_mixing.torch.gradient_moments import gradient_statistics as gradient_statistics
+    from pike_mixing.torch.gradient_moments import gramian as gramian
     from pike_mixing.torch.mixed_dataset import MixedDataset as MixedDataset
     from pike_mixing.torch.mixed_dataset import interleave_datasets as interleave_datasets
     from pike_mixing.torch.mixing import Mixing as Mixing
@@ -27,8 +27,8 @@ _PLACES = {
     "all_reduce": "reduce_signals",
     "causal_excess": "model_losses",
     "causal_losses": "model_losses",
-    "gradient_statistics": "gradients",
-    "gramian": "gradients",
+    "gradient_statistics": "gradient_moments",
+    "gramian": "gradient_moments",
     "interleave_datasets": "mixed_dataset",
 }
 

@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
-from pike_mixing.torch import gradients, parallel
+from pike_mixing.torch import gradient_moments, parallel
 from pike_mixing.torch.domain_gradient import losses_after_backward
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
 from pike_mixing.torch.rows import Rows, with_is_last
@@ -188,7 +188,7 @@ class StepGradient:
 
             of_domains = self._rows_by_domain(rows, measures=True)
             with self._without_traces_unless_left(leave_gradient):
-                measured = gradients.measure_domains(
+                measured = gradient_moments.measure_domains(
                     self.target, of_domains, add if leave_gradient else None
                 )
         norms = [self._clip_and_norm()] if leave_gradient else []
@@ -197,7 +197,7 @@ class StepGradient:
     def _begin_result(
         self,
         signals: Signals,
-        measured: gradients.DeviceStatistics | None,
+        measured: gradient_moments.DeviceStatistics | None,
         norms: Sequence[Tensor],
         share: Sequence[float],
         c_K: Floats | None,
@@ -270,7 +270,7 @@ class StepGradient:
 
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
-            measured = gradients.measure_domains(
+            measured = gradient_moments.measure_domains(
                 self.target, of_domains, take, with_variance=measures
             )
         return self._begin_result(signals, measured, norms, share, c_K)
@@ -304,9 +304,11 @@ class StepGradient:
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
         if inner_products:
-            measured = gradients.measure_gramian(target, of_domains)
+            measured = gradient_moments.measure_gramian(target, of_domains)
             return measured.statistics, measured.gram_KxK
-        return gradients.measure_domains(target, of_domains).fetch_statistics(self.passes), None
+        return gradient_moments.measure_domains(target, of_domains).fetch_statistics(
+            self.passes
+        ), None
 
     def _combine_gradients(
         self,
@@ -320,7 +322,9 @@ class StepGradient:
         """All K gradients of the batch, combined by what their inner products say."""
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
-            measured = gradients.measure_gramian(self.target, of_domains, with_variance=measures)
+            measured = gradient_moments.measure_gramian(
+                self.target, of_domains, with_variance=measures
+            )
         signals = dataclasses.replace(
             signals,
             loss_K=measured.statistics.loss_K,

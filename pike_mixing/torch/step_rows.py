@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
-from pike_mixing.torch import gradients, parallel, rows
+from pike_mixing.torch import gradient_moments, parallel, rows
 from pike_mixing.torch.losses import checked_losses
 from pike_mixing.torch.parallel import Group
 from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece
@@ -80,7 +80,7 @@ class StepRecord:
             for k, pieces in enumerate(pieces_K):
                 own = torch.from_numpy(np.flatnonzero(domain_B == k))
                 pieces += rows.split(rows.select(batch, own), size)
-        return gradients.rows_by_domain_on_process(pieces_K, self.group, self.spare)
+        return gradient_moments.rows_by_domain_on_process(pieces_K, self.group, self.spare)
 
     def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""

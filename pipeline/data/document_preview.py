@@ -48,7 +48,7 @@ def explain_few_documents(
         scored_G = _scored_tokens(length_N, share, rows, length)
         return effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
-    length_N = _lengths_if_doubtful(held_out, _enough_documents(share), equal_documents)
+    length_N = _document_lengths_unless_enough(held_out, _enough_documents(share), equal_documents)
     if length_N is None:
         return None
     count, worth = len(length_N), equal_documents(length_N)
@@ -101,7 +101,7 @@ def _scored_tokens(length_N: list[int], share: float, rows: int, length: int) ->
     return scored_D[scored_D > 0].astype(float)
 
 
-def _lengths_if_doubtful(
+def _document_lengths_unless_enough(
     source: LocalSource, least: int, equal_documents: Callable[[list[int]], float]
 ) -> list[int] | None:
     """The length of each document of a source; None: they are enough, or very long in all."""

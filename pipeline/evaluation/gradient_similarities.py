@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.torch import gradients
+from pike_mixing.torch import gradient_moments
 from pike_mixing.torch.pass_interface import Target
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings as parsing
@@ -135,7 +135,7 @@ def _measure_similarities(
 ) -> dict[str, Floats]:
     passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
     rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
-    _, gram_KxK, measured = gradients.measure_gramian(
+    _, gram_KxK, measured = gradient_moments.measure_gramian(
         Target(model, passes), rows.rows_by_domain(microbatch, with_variance=True)
     )
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()

@@ -185,10 +185,10 @@ def _choose_passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _drop_seen_candidates(result, train, choice)
+    return _keep_unseen_starts(result, train, choice)
 
 
-def _drop_seen_candidates(
+def _keep_unseen_starts(
     passages: Sequence[_Passage], train: Corpus, choice: Choice
 ) -> list[_Passage]:
     if not passages:

@@ -274,7 +274,7 @@ def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
     """All that does not fit the runs: those that are asked for, and those that they stand on."""
     yield from _too_long_item_problems(config)
     yield from _unequal_proxy_length_problems(config, all_runs)
-    yield from _comparison_problems(config)
+    yield from _oracle_and_prediction_problems(config)
     yield from _unmatched_value_problems(config, all_runs)
 
 
@@ -318,7 +318,7 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
             )
 
 
-def _comparison_problems(config: Config) -> Iterable[str]:
+def _oracle_and_prediction_problems(config: Config) -> Iterable[str]:
     """Comparisons that no run allows: regret to an oracle without runs, several models in one."""
     oracle = config.get("compare", {}).get("oracle")
     for name in sorted({"ladder", "leaderboard"} & config["tables"].keys()):

@@ -45,7 +45,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
 
-def _config_of_results(file: Path, other_than: str) -> str | None:
+def _config_that_makes(file: Path, other_than: str) -> str | None:
     """The configuration in whose results folder a file lies; None where there is no such folder.
 
     It is one of those that are shipped, or what that folder was begun with.
@@ -167,7 +167,7 @@ class JobEstimates:
         where = f"target of {plan.origin}"
         # Who named a configuration means its files.
         is_named = plan.origin != str(output_root.DEFAULT_CONFIG)
-        if not (near and is_named) and (config := _config_of_results(at, plan.results)):
+        if not (near and is_named) and (config := _config_that_makes(at, plan.results)):
             raise InputError(f"{where}: {str(at)!r} is of {config}: type --config {config}")
         if near:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")

@@ -13,7 +13,7 @@ import yaml
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pike_mixing.errors import InputError, install_command, refuse
+from pike_mixing.errors import InputError, clone_setup_command, refuse
 from pike_mixing.setting_fields import setting_docstrings
 from pipeline.planning import methods
 from pipeline.planning.configuration import Experiment, Grid, Names, Runs, Scenario, Seeds
@@ -56,7 +56,8 @@ def read_experiment(config: Mapping[str, Any], origin: str) -> Experiment:
         # With an extra, make installs anew whatever is there.
         raise InputError(
             f"the workflow needs the clone of its repository, but this `pike` is a copy in "
-            f"{PATH.parents[2]}: in the clone, run `{install_command('hub')}`, then .venv/bin/pike"
+            f"{PATH.parents[2]}: in the clone, run `{clone_setup_command('hub')}`, then "
+            ".venv/bin/pike"
         )
     problems, result = [], None
     try:

@@ -29,7 +29,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, install_command, refuse
+from pike_mixing.errors import InputError, clone_setup_command, refuse
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline import settings as settings_of
 from pipeline.planning import manifest_places
@@ -411,7 +411,9 @@ def write_crate(results: Path, *, out: Path) -> str:
     try:
         library = importlib.import_module("rocrate.rocrate")
     except ModuleNotFoundError:
-        raise InputError(f"rocrate is not installed: run `{install_command('crate')}`") from None
+        raise InputError(
+            f"rocrate is not installed: run `{clone_setup_command('crate')}`"
+        ) from None
     with atomic_files.atomic_write(out, "crate", [results]) as partial:
         made, name = library.ROCrate(), read_experiment(settings).experiment
         made.name, made.license = f"Results of the experiment {name}", LICENCE

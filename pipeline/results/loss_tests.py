@@ -163,7 +163,9 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
         family = test.scenario, test.model, test.against, test.domain is None
         families[() if test.against not in references or serves else family].append(test)
     for family, members in families.items():
-        insert_rows(connection, "loss_tests", _family_rows(members, corrected=family != ()))
+        insert_rows(
+            connection, "loss_tests", _rows_with_holm_p_values(members, corrected=family != ())
+        )
 
 
 def asked_methods(config: Mapping[str, Any]) -> set[str]:
@@ -214,7 +216,7 @@ def _tests_over_scenarios(
         yield LossTest(None, model, method, against, None, result, None, None, None)
 
 
-def _family_rows(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any]]:
+def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Iterator[list[Any]]:
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):

@@ -73,7 +73,7 @@ def package_versions(
     """
     there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
-    named = {top for module in read for top in _top_names(_imported_names(module))}
+    named = {top for module in read for top in _top_names(_dotted_imports(module))}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
 
@@ -98,7 +98,7 @@ def import_closure(*modules: str) -> set[str]:
 
 
 def _imported_modules(module: str) -> list[str]:
-    return [*filter(is_module, _own_imports(module, _imported_names(module)))]
+    return [*filter(is_module, _own_imports(module, _dotted_imports(module)))]
 
 
 _our_imports = functools.cache(_imported_modules)
@@ -121,7 +121,7 @@ def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
     return [name for name, top in tops.items() if top in known or _is_users_package(top)]
 
 
-def _imported_names(module: str) -> tuple[str, ...]:
+def _dotted_imports(module: str) -> tuple[str, ...]:
     """The dotted names that a module imports, those inside functions included."""
     return _absolute_names(_digest_and_imports(module_path(module)), module)
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pike_mixing.errors import InputError, install_command
+from pike_mixing.errors import InputError, clone_setup_command
 
 ROOT = Path(__file__).resolve().parents[2]
 """The folder of this repository, or of the packages of an environment."""
@@ -82,7 +82,7 @@ def import_attribute(reference: str, asked_in: str, asked_for: object) -> Any:
             raise
         raise InputError(
             f"{asked_in}: {asked_for!r} needs the package {error.name!r}, which is not installed: "
-            f"run `{install_command(EXTRAS[error.name])}`"
+            f"run `{clone_setup_command(EXTRAS[error.name])}`"
         ) from error
 
 

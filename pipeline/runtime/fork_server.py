@@ -78,15 +78,15 @@ def circumstances(
     return result
 
 
-def import_modules(modules: Mapping[str, str]) -> None:
+def warm_up_for_jobs(module_by_command: Mapping[str, str]) -> None:
     """Imports what jobs need, by command, and does once what they all begin with."""
     # Arrow's allocator would start a thread, which a fork does not have.
     os.environ["JE_ARROW_MALLOC_CONF"] = "background_thread:false"
     # pyarrow imports pandas when it meets its first list, and `dataset` for its first file.
-    for module in (*modules.values(), "pandas", "pyarrow.dataset"):
+    for module in (*module_by_command.values(), "pandas", "pyarrow.dataset"):
         importlib.import_module(module)
     # A job spends a sixth of a second on what is the same for all.
-    importlib.import_module("pipeline.cli").warm_up(modules)
+    importlib.import_module("pipeline.cli").warm_up(module_by_command)
     packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
     code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
     gc.collect()
@@ -274,7 +274,7 @@ def main() -> None:
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     own = [sys.executable, "-m", "pipeline"]
     imported_in = circumstances(own, str(Path.cwd()), os.environ)
-    import_modules(modules)
+    warm_up_for_jobs(modules)
     request = ForkedJobs([f"{name}/{command}" for command in modules], imported_in).serve()
     if request is None:
         return

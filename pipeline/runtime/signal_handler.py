@@ -107,7 +107,7 @@ def note_interrupts() -> Iterator[list[int]]:
 
 
 @contextlib.contextmanager
-def ignore_signal(save_on: str) -> Iterator[None]:
+def ignore_save_signal(save_on: str) -> Iterator[None]:
     """Ignores requests for a checkpoint in the block, except within `handle_signals`.
 
     `save_on` is USR1 or USR2. By default the signal would end the process. Before the training has

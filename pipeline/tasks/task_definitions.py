@@ -316,7 +316,8 @@ def translated_hellaswag_task(language: str) -> Task:
 _ENGLISH = (ARC_EASY, CSQA, HELLASWAG, PIQA)
 _TRANSLATED = [translated_hellaswag_task(language) for language in ("en", "hi", "de")]
 TASKS = {task.name: task for task in (*_ENGLISH, *_TRANSLATED)}
-"""The paper's tasks; `find_task` knows HellaSwag in further languages too."""
+"""The paper's tasks; `find_task` knows HellaSwag in further languages too. A new one is also named
+in `TASK_PATTERNS` of the package."""
 
 
 def find_task(name: str) -> Task:

@@ -49,14 +49,14 @@ SHOWN = (0.1, 0.3, 0.5, 0.7, 0.9)
 """Static shares of task 1 in the figure."""
 
 
-def _both_weights(first_share_N: Floats) -> Floats:
+def _weights_of_first_share(first_share_N: Floats) -> Floats:
     """w_1 and w_2: [N, 2]."""
     return np.stack([first_share_N, 1 - first_share_N], axis=1)
 
 
 def _gradient_variance(first_share_N: Floats, setting: ExampleSetting) -> Floats:
     """Variance of each coordinate of a batch's mean gradient: [N]."""
-    return _both_weights(first_share_N) @ vector(*setting.sigma) ** 2 / setting.b
+    return _weights_of_first_share(first_share_N) @ vector(*setting.sigma) ** 2 / setting.b
 
 
 def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
@@ -78,7 +78,7 @@ def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
     follows step by step without simulation.
     """
-    kept_Nx2 = (1 - setting.eta * _both_weights(share_N)) ** 2
+    kept_Nx2 = (1 - setting.eta * _weights_of_first_share(share_N)) ** 2
     added_Nx1 = setting.eta**2 * _gradient_variance(share_N, setting)[:, None]
     second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
     result = [second_Nx2.sum(axis=1) / 2]
@@ -110,7 +110,9 @@ def simulate_paths(
         shares.append(share_N.mean())
         noise_Nx2 = generator.standard_normal(theta_Nx2.shape)
         noise_Nx2 *= np.sqrt(_gradient_variance(share_N, setting))[:, None]
-        theta_Nx2 = theta_Nx2 - setting.eta * (_both_weights(share_N) * theta_Nx2 + noise_Nx2)
+        theta_Nx2 = theta_Nx2 - setting.eta * (
+            _weights_of_first_share(share_N) * theta_Nx2 + noise_Nx2
+        )
     loss_TxN = np.stack(losses)
     stderr_T = loss_TxN.std(axis=1, ddof=1) / paths**0.5
     return SimulatedPaths(loss_TxN.mean(axis=1), stderr_T, np.array(shares))
