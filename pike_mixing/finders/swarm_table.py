@@ -99,7 +99,9 @@ def read_swarm(
         weights = _locate_columns(path, columns, weight or WEIGHT, "weight", least=2)
         known = _locate_columns(path, columns, loss or LOSS, "loss", least=1)
     else:
-        columns, weights, known = _join_pair(path, columns, metrics, weight, loss)
+        columns, weights, known = _join_ratio_and_metric_tables(
+            path, columns, metrics, weight, loss
+        )
     rows = _choose_rows(path, columns, where or {})
     domains = tuple(weights)
     names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
@@ -222,7 +224,7 @@ class _JoinedPair(NamedTuple):
     """By name."""
 
 
-def _join_pair(
+def _join_ratio_and_metric_tables(
     ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
 ) -> _JoinedPair:
     """A pair of files as one table, in the order of the first."""

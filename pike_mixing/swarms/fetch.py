@@ -49,7 +49,7 @@ def fetch_swarm(name: str, folder: Path, base: str | None = None) -> Path:
             "pike_mixing/swarms/SHA256SUMS"
         )
     files = {path: _download_verified(swarm, path, known[path], base) for path in swarm.files()}
-    rows = [row for part in swarm.parts for row in _join_pair(swarm, part, files)]
+    rows = [row for part in swarm.parts for row in _rows_of_table_pair(swarm, part, files)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -83,7 +83,7 @@ def _download_verified(swarm: PublicSwarm, path: str, wanted: str, base: str | N
     return content
 
 
-def _join_pair(
+def _rows_of_table_pair(
     swarm: PublicSwarm, part: TablePair, files: dict[str, bytes]
 ) -> list[dict[str, str]]:
     """The runs of a pair of files, with columns as `finders.table` reads them."""

@@ -104,7 +104,7 @@ class _InOrder:
 
     def __init__(self, dataset: Any, domain: str) -> None:
         self._given, self._domain = dataset, domain
-        self._begin()
+        self._rewind()
 
     def __getstate__(self) -> dict[str, Any]:
         """For a worker that starts anew: it reads from the first row."""
@@ -113,14 +113,14 @@ class _InOrder:
     def __setstate__(self, state: dict[str, Any]) -> None:
         _InOrder.__init__(self, state["given"], state["domain"])
 
-    def _begin(self) -> None:
+    def _rewind(self) -> None:
         self._own: Any = None
         self._rows: Iterator[Any] | None = None
         self._next = self._read = self._epoch = 0
         self._turns = True
         self._process = os.getpid()
 
-    def _open(self) -> Iterator[Any]:
+    def _open_epoch(self) -> Iterator[Any]:
         if self._own is None:
             try:
                 self._own = copy_for_reader(self._given)
@@ -137,7 +137,7 @@ class _InOrder:
     def row(self, position: int) -> Any:
         # A worker that was forked shares the places in open files with its siblings.
         if position < self._next or self._process != os.getpid():
-            self._begin()
+            self._rewind()
         if position - self._next >= MANY:
             log.warning(
                 "domain %r: its first %d rows are read again, up to where the training stopped; a "
@@ -149,7 +149,7 @@ class _InOrder:
             while True:
                 try:
                     if self._rows is None:
-                        self._rows = self._open()
+                        self._rows = self._open_epoch()
                     row = next(self._rows)
                 except StopIteration:
                     if not self._read:
@@ -162,7 +162,7 @@ class _InOrder:
                         self._rows, self._turns = None, False
                         continue
                     # Read on after an error, a generator would seem to be at its end.
-                    self._begin()
+                    self._rewind()
                     raise
                 self._read += 1
                 self._next += 1

@@ -52,27 +52,29 @@ class WorkStamp:
 
     def make_new(self, differences: Sequence[made_from.RecordDifference]) -> None:
         """Says that finished work differs from the plan, from now on, unless it is said already."""
-        if self._says(differences):
+        if self._records_differences(differences):
             return
         made = self._manifest.stat().st_mtime_ns
         # Snakemake compares contents, too: the same difference at another time is another content.
         with atomic_files.atomic_write(self.path) as partial:
-            partial.write_text(self._content(differences) + str(time.time_ns()), encoding="utf-8")
+            partial.write_text(
+                self._stamp_content(differences) + str(time.time_ns()), encoding="utf-8"
+            )
         if made >= self.path.stat().st_mtime_ns:
             # Another machine's clock was ahead.
             os.utime(self.path, ns=(made + 10**9, made + 10**9))
 
     def is_touched_since(self, differences: Sequence[made_from.RecordDifference]) -> bool:
         """Whether the work was touched after it had been found to differ like this."""
-        says = self._says(differences)
+        says = self._records_differences(differences)
         return says and self._manifest.stat().st_mtime_ns > self.path.stat().st_mtime_ns
 
-    def _says(self, differences: Sequence[made_from.RecordDifference]) -> bool:
+    def _records_differences(self, differences: Sequence[made_from.RecordDifference]) -> bool:
         if not self.path.is_file() or self.path.stat().st_mtime_ns == OLD_STAMP:
             return False
-        return self.path.read_text(encoding="utf-8").startswith(self._content(differences))
+        return self.path.read_text(encoding="utf-8").startswith(self._stamp_content(differences))
 
-    def _content(self, differences: Sequence[made_from.RecordDifference]) -> str:
+    def _stamp_content(self, differences: Sequence[made_from.RecordDifference]) -> str:
         # Work that was copied, or made anew, is another file: only what was touched is the same.
         content = [differences, self._manifest.stat().st_ino]
         return atomic_files.canonical_json(content) + "\n"

@@ -240,7 +240,7 @@ def estimate_evaluation(
     times = _read_checkpoint_count(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
-    host = _host_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
+    host = _process_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
     return JobEstimate(times * _compute_seconds(flops, values, device), host, times * disk, 1)
 
 
@@ -256,10 +256,10 @@ def estimate_probe(
     inner += FLOAT * N * (3 + 2 * K)
     times = _read_checkpoint_count(values, probe["checkpoints"])
     seconds = times * _compute_seconds(flops, values, device)
-    return JobEstimate(seconds, _host_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
+    return JobEstimate(seconds, _process_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
 
 
-def _host_bytes(N: int, inner: float, device: Accelerator) -> int:
+def _process_bytes(N: int, inner: float, device: Accelerator) -> int:
     """Host memory of a process that has a model and, on a CPU, all else beside it."""
     if device.memory_bytes:
         return PROCESS_BYTES["accelerator"] + FLOAT * N

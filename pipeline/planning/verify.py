@@ -145,7 +145,7 @@ class _Verification:
         place = piece.path.parent if path.name == atomic_files.MANIFEST else piece.path
         remedy = f"{_delete_instruction(place)}, or put it elsewhere"
         if path in self._planned:
-            remedy = _remedy(piece.path, piece.stage)
+            remedy = _remake_instruction(piece.path, piece.stage)
         self._add(f"{piece.path} is of {name!r}, not of {place}: {remedy}", place, piece.stage)
         return True
 
@@ -170,7 +170,7 @@ class _Verification:
         """Adds a manifest, or a tokenizer's model, that is not there."""
         if path not in self._broken:
             stage = _stage_of_path(path, path.parent) or "tokenizer"
-            self._add(f"{path} is missing: {_remedy(path, stage)}", path, stage)
+            self._add(f"{path} is missing: {_remake_instruction(path, stage)}", path, stage)
 
     def compare_plans(self) -> None:
         """Looks for what the plan makes, where the configuration is at hand."""
@@ -289,7 +289,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 
 def _read_piece(path: Path, stage: str) -> _Piece:
     """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
-    again = _remedy(path, stage)
+    again = _remake_instruction(path, stage)
     if other := atomic_files.kind_of_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
     try:
@@ -302,7 +302,7 @@ def _read_piece(path: Path, stage: str) -> _Piece:
             content = manifests.read_checkpoint_manifest(folder)
         except InputError as error:
             raise InputError(f"{error}: {again}") from None
-        again = _remedy(path, stage, [folder / name for name in content["sha256"]])
+        again = _remake_instruction(path, stage, [folder / name for name in content["sha256"]])
         sizes = {
             n: p.stat().st_size if (p := folder / n).is_file() else 0 for n in content["sha256"]
         }
@@ -322,12 +322,12 @@ def _read_piece(path: Path, stage: str) -> _Piece:
             "it elsewhere"
         )
     content = manifests.read_manifest(path, stage := str(named), again)
-    again = _remedy(path, stage, [folder / name for name in content["files"]])
+    again = _remake_instruction(path, stage, [folder / name for name in content["files"]])
     files = checksums.listed_files(folder, content, again)
     return _Piece(path, stage, KINDS.get(stage, stage), content, files, again)
 
 
-def _remedy(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
+def _remake_instruction(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
     """What makes a piece of work anew: a command, where it is of an experiment.
 
     A stage replaces the files that bear its mark; whatever else is in their places goes first.
