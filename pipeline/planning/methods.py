@@ -190,10 +190,11 @@ def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[s
     set, for messages: "config.yaml: methods.pike".
     """
     rule = method.get("rule")
+    listed = f"`{program_command('pike')} methods` lists them"
     if "rule" not in method:
-        return [f"{place}: rule is missing: write {{rule: NAME}}, here are {', '.join(method)}"]
+        given = f"; given are {', '.join(method)}" if method else ""
+        return [f"{place}.rule: is missing: {listed}{given}"]
     if not isinstance(rule, str):
-        listed = f"`{program_command('pike')} methods` lists them"
         return [f"{place}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
     try:
         class_reference(rule)
