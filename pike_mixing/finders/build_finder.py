@@ -1,4 +1,4 @@
-"""From a finder's name and plain settings to the finder itself."""
+"""From a finder's name, in `FINDERS` of this package, and plain settings to the finder itself."""
 
 import importlib
 from collections.abc import Mapping

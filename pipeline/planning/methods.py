@@ -192,8 +192,8 @@ def rule_name_and_type_problems(method: Mapping[str, Any], place: str) -> list[s
     rule = method.get("rule")
     listed = f"`{program_command('pike')} methods` lists them"
     if "rule" not in method:
-        given = f"; given are {', '.join(method)}" if method else ""
-        return [f"{place}.rule: is missing: {listed}{given}"]
+        others = f"; given are {', '.join(method)}" if method else ""
+        return [f"{place}.rule: is missing: {listed}{others}"]
     if not isinstance(rule, str):
         return [f"{place}.rule: {rule!r} is not the name of a mixing rule: {listed}"]
     try:

@@ -1,7 +1,7 @@
 """What the jobs of each rule ask Snakemake, and so Slurm, for: memory, time, GPUs, nodes, tries.
 
-The estimates are those of `job_estimates`; a profile (`workflow_profile`) says on which devices
-jobs run and how long they may last.
+The estimates are those of `run_estimates` and `job_estimates`; a profile (`workflow_profile`) says
+on which devices jobs run and how long they may last.
 """
 
 import math
