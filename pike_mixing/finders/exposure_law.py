@@ -22,7 +22,7 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Reads
-from pike_mixing.finders.smooth_finder import SurfaceFinder
+from pike_mixing.finders.surface_finder import SurfaceFinder
 
 RATES = tuple(np.geomspace(0.1, 30, 7).tolist())
 """rho times the 90 % quantile of the runs' epochs."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
-from pike_mixing.finders.smooth_finder import SurfaceFinder
+from pike_mixing.finders.surface_finder import SurfaceFinder
 
 POWER = 0.3
 

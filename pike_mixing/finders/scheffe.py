@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.finders.smooth_finder import SurfaceFinder
+from pike_mixing.finders.surface_finder import SurfaceFinder
 
 PENALTIES = np.geomspace(1e-6, 1e3, 28)
 """Of the squared coefficients of standardised terms, over that of one run's squared error."""

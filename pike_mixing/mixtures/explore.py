@@ -16,7 +16,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders import exposure_law, gaussian_process, options, saved_predictors, scheffe
 from pike_mixing.finders.convex_program import ConvexProgram
 from pike_mixing.finders.regmix import Trees
-from pike_mixing.finders.smooth_finder import Surface
+from pike_mixing.finders.surface_finder import Surface
 from pike_mixing.mixtures.trainer_formats import FORMATS, TEXT_FILE, EachDomain, TrainerFormat
 
 TEMPLATE = Path(__file__).with_name("explorer.html")

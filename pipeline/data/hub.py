@@ -71,7 +71,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             )
             yield from file_formats.read_source_file(reading)
 
-    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
         return {
             "revision": self.revision,

@@ -99,7 +99,7 @@ class LocalSource(LocalSettings, Source):
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
-    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
         listed = _file_digests(self)
         held_out = self.validation_source()

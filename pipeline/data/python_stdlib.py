@@ -198,7 +198,7 @@ class PythonSource(Source):
         readers = {"code": read_code, "docstrings": read_docstrings, "doctests": read_doctests}
         return readers.get(self.topic, read_texts)(files, skipped)
 
-    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: what was read, with its version, and the identity of the documents.
 
         Raises:

@@ -49,7 +49,7 @@ class Source(Protocol):
         Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
         """
 
-    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
 
     def named_files(self) -> list[NamedFile]:

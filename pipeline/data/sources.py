@@ -84,7 +84,7 @@ def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any
         "skipped": dict(sorted(skipped.items())),
         "entropy_nats_per_character": source.entropy_nats_per_character,
         "read_with": {"python": platform.python_version(), "pyarrow": pyarrow.__version__},
-        **source.manifest_facts(written["documents_sha256"]),
+        **source.revision_facts(written["documents_sha256"]),
         **({"source_files": files} if files else {}),
     }
 

@@ -107,7 +107,7 @@ class SyntheticSource(Source):
                 text = "".join(map(chr, (symbol_T + self.alphabet).tolist()))
                 yield Document(f"{number:08d}", text)
 
-    def manifest_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
         """The revision: the version of the generator and the identity of the language."""
         alone = {"kind": self.kind, "family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}

@@ -73,7 +73,7 @@ class _Verification:
                 try:
                     self.pieces.append(_read_piece(path, stage))
                 except InputError as problem:
-                    self._add(str(problem), path, stage)
+                    self._add_problem(str(problem), path, stage)
         self._plans = {
             folder: compared
             for folder in self.folders
@@ -83,7 +83,7 @@ class _Verification:
             Path(path).absolute() for plan in self._plans.values() for path in plan.manifest_paths()
         }
 
-    def _add(self, problem: str, place: Path | None = None, stage: str = "") -> None:
+    def _add_problem(self, problem: str, place: Path | None = None, stage: str = "") -> None:
         """Adds a problem, and the place that is broken; those of no stage's work come first."""
         self._problems.setdefault(problem, ORDER.index(stage) if stage in ORDER else -1)
         self._broken |= {place} if place else set()
@@ -92,7 +92,7 @@ class _Verification:
         """All that was found, in the order in which it can be mended."""
         return sorted(self._problems, key=self._problems.__getitem__)
 
-    def hash_files(self, workers: int | None) -> None:
+    def check_hashes(self, workers: int | None) -> None:
         every = {file: piece.stage for piece in self.pieces for file in piece.files}
         total = round(sum(file.bytes for file in every) / 1e6)
         with Progress("verify", total=total, unit="MB") as progress:
@@ -100,10 +100,10 @@ class _Verification:
                 checksums.content_problem, every, workers
             ):
                 if problem:
-                    self._add(problem, file.path, every[file])
+                    self._add_problem(problem, file.path, every[file])
                 progress.add(file.bytes / 1e6)
 
-    def compare_pieces(self) -> None:
+    def check_pieces(self) -> None:
         """Compares each piece with its place, and with what it was made from."""
         known = checksums.DigestCache(checksums.MEMORY)
         for piece in self.pieces:
@@ -113,7 +113,7 @@ class _Verification:
             if self._is_misplaced(piece):
                 continue
             for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
-                self._add(
+                self._add_problem(
                     f"{mark} does not say that `pike {piece.stage}` made {left[0].name}, which it "
                     f"would not replace: {piece.remedy}",
                     stage=piece.stage,
@@ -124,7 +124,7 @@ class _Verification:
                 # What is broken is told itself.
                 if what != "files" and place not in self._broken:
                     problem = f"{path} was made from another {place}: {piece.remedy}"
-                    self._add(problem, stage=piece.stage)
+                    self._add_problem(problem, stage=piece.stage)
             self._check_inputs(piece)
 
     def _is_misplaced(self, piece: _Piece) -> bool:
@@ -146,7 +146,9 @@ class _Verification:
         remedy = f"{_delete_instruction(place)}, or put it elsewhere"
         if path in self._planned:
             remedy = _remake_instruction(piece.path, piece.stage)
-        self._add(f"{piece.path} is of {name!r}, not of {place}: {remedy}", place, piece.stage)
+        self._add_problem(
+            f"{piece.path} is of {name!r}, not of {place}: {remedy}", place, piece.stage
+        )
         return True
 
     def _check_inputs(self, piece: _Piece) -> None:
@@ -164,22 +166,22 @@ class _Verification:
                 for split in shards.SPLITS:
                     Corpus.open(folder, split)
             except InputError as error:
-                self._add(str(error), stage="pack")
+                self._add_problem(str(error), stage="pack")
 
     def _add_missing(self, path: Path) -> None:
         """Adds a manifest, or a tokenizer's model, that is not there."""
         if path not in self._broken:
             stage = _stage_of_path(path, path.parent) or "tokenizer"
-            self._add(f"{path} is missing: {_remake_instruction(path, stage)}", path, stage)
+            self._add_problem(f"{path} is missing: {_remake_instruction(path, stage)}", path, stage)
 
-    def compare_plans(self) -> None:
+    def check_plans(self) -> None:
         """Looks for what the plan makes, where the configuration is at hand."""
         for folder in self.folders:
             stamp = folder / "experiment.json"
             is_root = any((folder / name).is_dir() for name in ("runs", "data", "settings"))
             if is_root and os.path.lexists(stamp) and output_root.read_root(folder) is None:
                 problem = f"{stamp} does not say what the folder was started with"
-                self._add(f"{problem}: {_delete_instruction(stamp)}{_ANEW}")
+                self._add_problem(f"{problem}: {_delete_instruction(stamp)}{_ANEW}")
             top, compared = folder.absolute(), self._plans.get(folder)
             if compared is None:
                 continue
@@ -198,9 +200,9 @@ class _Verification:
                     and output_root.read_mapping_or_none(path) != values
                 ):
                     problem = f"{path} has other settings than the configuration"
-                    self._add(f"{problem}: {_delete_instruction(path)}{_ANEW}")
+                    self._add_problem(f"{problem}: {_delete_instruction(path)}{_ANEW}")
 
-    def find_unlisted_files(self) -> None:
+    def check_unlisted_files(self) -> None:
         """Looks for files that no manifest lists; beside one that is broken nobody can tell."""
         untold = {path.parent for path in self._broken if atomic_files.MANIFEST in path.name}
         known = {path for piece in self.pieces for path in piece.file_paths()}
@@ -213,7 +215,7 @@ class _Verification:
                     and self._broken.isdisjoint({path, *path.parents})
                     and Path(os.path.normpath(path)) not in known
                 ):
-                    self._add(
+                    self._add_problem(
                         f"{path} is foreign: no manifest lists it: delete it "
                         f"(`rm {shlex.quote(str(path))}`), or put it elsewhere"
                     )
@@ -240,10 +242,10 @@ def verify_results(
     if not found.pieces and not found.problems():
         named = ", ".join(map(str, folders))
         raise InputError(f"{named}: no manifest is there: name a folder such as results")
-    found.hash_files(workers)
-    found.compare_pieces()
-    found.compare_plans()
-    found.find_unlisted_files()
+    found.check_hashes(workers)
+    found.check_pieces()
+    found.check_plans()
+    found.check_unlisted_files()
     facts: list[dict[str, Any]] = [
         {
             "folder": str(one.path.parent),

@@ -167,7 +167,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         elif "version number" in first:
             remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
-    if problem := result_manifests.altered_problem(database, "database"):
+    if problem := result_manifests.alteration_problem(database, "database"):
         log.warning("%s", problem)
     else:
         _warn_if_outdated(database, result_manifests.outdated_parts(database, "database"))

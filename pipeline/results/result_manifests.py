@@ -19,7 +19,7 @@ def snapshot_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSna
 
 def manifest_or_file(out: Path, stage: str) -> Path:
     """What stands for a file among inputs: its manifest or, where it has none, itself."""
-    if wrong := altered_problem(out, stage):
+    if wrong := alteration_problem(out, stage):
         raise InputError(wrong)
     beside = made_from.manifest_beside(out)
     return beside if beside.is_file() else out
@@ -31,7 +31,7 @@ def refuse_missing(*paths: Path) -> None:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
 
-def altered_problem(out: Path, stage: str) -> str | None:
+def alteration_problem(out: Path, stage: str) -> str | None:
     """How a file differs from what its manifest describes, and what to run; None without one.
 
     It is hashed once for as long as nobody writes to it.

@@ -168,7 +168,7 @@ def test_the_template_limits_what_it_takes_of_your_files():
 
 def test_the_revision_is_that_of_names_and_contents(here):
     def revision(files="data/*"):
-        return sources.parse_source({"kind": "local", "files": files}, "s").manifest_facts("")[
+        return sources.parse_source({"kind": "local", "files": files}, "s").revision_facts("")[
             "revision"
         ]
 

@@ -138,7 +138,7 @@ def test_a_topic_that_this_python_lacks_is_named(tables):
 def test_each_topic_has_its_licence_and_names_its_python(topic, licence):
     source = python_stdlib.PythonSource(topic)
     assert source.licence == licence
-    assert re.fullmatch(r"CPython 3\..* documents abc", source.manifest_facts("abc")["revision"])
+    assert re.fullmatch(r"CPython 3\..* documents abc", source.revision_facts("abc")["revision"])
 
 
 @pytest.fixture
@@ -189,11 +189,11 @@ def test_another_environment_is_told_by_name(package):
     named = {"typing.extensions": version("typing_extensions")}
     assert python_stdlib.PythonSource("prose", named).licence.startswith("typing.extensions: ")
     source = python_stdlib.PythonSource("stubs", package, documents_sha256="a" * 64)
-    assert source.manifest_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
+    assert source.revision_facts("a" * 64)["revision"] == f"thing 1.2 documents {'a' * 64}"
     capital = python_stdlib.PythonSource("stubs", package, documents_sha256="A" * 64)
-    assert capital.manifest_facts("a" * 64) == source.manifest_facts("a" * 64)
+    assert capital.revision_facts("a" * 64) == source.revision_facts("a" * 64)
     with pytest.raises(InputError, match=r"'stubs' of thing 1\.2 gives documents of SHA-256 bbb"):
-        source.manifest_facts("b" * 64)
+        source.revision_facts("b" * 64)
 
 
 def test_shipped_configurations_name_packages_as_the_set_up_installs_them():

@@ -155,7 +155,7 @@ def agreeing(first, second):
 def test_a_language_by_itself_is_what_it_was_before_there_were_families():
     before = atomic_files.json_digest({**EASY, "bytes": None, "licence": "CC0-1.0"})[:16]
     language = SyntheticSource(**EASY)
-    assert language.manifest_facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
-    assert SyntheticSource(**FAMILY, overlap=0.5).manifest_facts("0") != language.manifest_facts(
+    assert language.revision_facts("0")["revision"] == f"synthetic-1 settings {before} documents 0"
+    assert SyntheticSource(**FAMILY, overlap=0.5).revision_facts("0") != language.revision_facts(
         "0"
     )

@@ -267,7 +267,7 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     )
     whole = "restored/pike.duckdb, once `pike restore recorded --out restored` has built it"
     caplog.set_level("INFO")
-    monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: [])
     monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
     show_claims(None)
@@ -305,7 +305,7 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
         (whole.parent / name).touch()
     for path in (tmp_path / "sql").rglob("*.sql"):
         os.utime(path, (1, 1))
-    monkeypatch.setattr(result_manifests, "altered_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: ["pipeline/results/sql"])
     monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
     again = "`pike restore recorded --out restored` builds it again"
