@@ -33,9 +33,10 @@ class WorkStamp:
     """The stamp of the work with a manifest."""
 
     def __init__(self, manifest: str) -> None:
-        parts = Path(os.path.relpath(manifest)).parts
-        self._manifest = Path(manifest)
-        self.path = STAMPS.joinpath(*("up" if part == ".." else part for part in parts))
+        self._manifest = inside = Path(manifest)
+        if inside.is_absolute():
+            inside = Path(os.path.relpath(inside))
+        self.path = STAMPS.joinpath(*("up" if part == ".." else part for part in inside.parts))
 
     def make_if_missing(self) -> str:
         """Makes it where there is none, old; returns its path."""

@@ -21,7 +21,7 @@ import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import atomic_files, checksums, environment
@@ -73,14 +73,9 @@ def package_versions(
     """
     there = environment.installed_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
-    named = {top for module in read for top in _top_names(_dotted_imports(module))}
+    named = {top for module in read for top in _imports(module).tops}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
     return None if there is None else {name: there[name] for name in packages if name in there}
-
-
-@functools.cache
-def _top_names(names: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(name.partition(".")[0] for name in names)
 
 
 def import_closure(*modules: str) -> set[str]:
@@ -91,17 +86,31 @@ def import_closure(*modules: str) -> set[str]:
         module = waiting.pop()
         if module not in result and is_module(module):
             result.add(module)
-            # A plan asks for those of this repository many times; the user's own may be edited.
-            is_ours = is_first_party(module)
-            waiting += _our_imports(module) if is_ours else _imported_modules(module)
+            waiting += _imports(module).modules
     return {module for module in result if not (is_first_party(module) and _is_package(module))}
 
 
-def _imported_modules(module: str) -> list[str]:
-    return [*filter(is_module, _own_imports(module, _dotted_imports(module)))]
+class _Imports(NamedTuple):
+    """What a module imports."""
+
+    modules: list[str]
+    """Those near it that it imports."""
+    tops: frozenset[str]
+    """The names of all packages that it imports."""
 
 
-_our_imports = functools.cache(_imported_modules)
+def _imports(module: str) -> _Imports:
+    # A plan asks for those of this repository many times; the user's own may be edited.
+    return _our_imports(module) if is_first_party(module) else _read_imports(module)
+
+
+def _read_imports(module: str) -> _Imports:
+    names = _dotted_imports(module)
+    modules = [*filter(is_module, _own_imports(module, names))]
+    return _Imports(modules, frozenset(name.partition(".")[0] for name in names))
+
+
+_our_imports = functools.cache(_read_imports)
 
 
 @functools.cache
