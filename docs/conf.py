@@ -4,6 +4,8 @@ import re
 import shutil
 from pathlib import Path
 
+from pygments.lexers.python import PythonLexer
+
 from pike_mixing import __version__
 
 project = "PiKE, reproduced"
@@ -23,7 +25,8 @@ suppress_warnings = ["myst.xref_missing"]
 
 
 def setup(app):
-    """Badges need a network, and the README's picture is copied."""
+    """Badges need a network, the README's picture is copied, and Snakefiles are nearly Python."""
+    app.add_lexer("snakemake", PythonLexer)
     app.connect("source-read", _fill)
     app.connect("build-finished", _copy_pictures)
 
