@@ -144,13 +144,13 @@ def refuse_unused_needs(method: Method) -> None:
     """Refuses a method that has something measured, and no hook that would see it.
 
     Raises:
-        InputError: it is so, with a function of the class whose name is near that of a hook.
+        InputError: it is so; a single function of the class beside the hooks is named.
     """
     kind, hooks = type(method), ("observe", "loss_weights", "gradient_coefficients")
     if method.needs() == Needs() or any(getattr(kind, h) is not getattr(Method, h) for h in hooks):
         return
     own = [name for base in kind.__mro__ for name, value in vars(base).items() if callable(value)]
-    near = [one for one in own if not hasattr(Method, one)]
+    near = [one for one in own if not (one.startswith("_") or hasattr(Method, one))]
     meant = f" ({near[0]} is no hook: did you mean observe?)" if len(near) == 1 else ""
     raise InputError(
         f"{kind.__name__}: `needs` asks for measurements, and no `observe` uses them: define "

@@ -81,8 +81,9 @@ def power_text(comparison: Comparison, row: Row) -> str:
         return f"{said}.{wide}"
     if row.low is not None and row.high is not None and row.low * row.high > 0:
         wide += (
-            " The interval does not include 0, but p is stricter: it is corrected for several "
-            "tasks, and never smaller than that of an exact test."
+            " The interval does not include 0, but p is stricter: of several tasks it is corrected "
+            "for their number, and of two checkpoints with scores of 0 and 1 it is never smaller "
+            "than that of an exact test."
         )
     ways = []
     if row.items_wanted is not None:

@@ -199,9 +199,9 @@ def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
         f"{domain}={path}"
         for domain, path in paths.items()
         if path.startswith(("/", "./", "../", "~")) or re.search(TEXT_FILE, path, re.IGNORECASE)
-        if "://" not in path
+        if "://" not in path and not (Path(path).exists() or Path(f"{path}.bin").exists())
         # Path.glob takes no pattern of a whole path.
-        if not any(glob.glob(name, recursive=True) for name in (path, f"{path}.bin"))  # noqa: PTH207
+        if next(glob.iglob(path, recursive=True), None) is None  # noqa: PTH207
     ]
     if not absent:
         return []

@@ -185,7 +185,7 @@ class WorkflowJobs:
         return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
 
     def _explain_overlong(self, rule: str, name: str) -> str | None:
-        """The same of the first jobs of a rule; of the others once that they are as these."""
+        """That a job is expected to take too long; after some of a rule, that more jobs are."""
         told = self.takes.explain_overlong(rule, name)
         if told is None or not self._is_to_be_made(rule, name):
             return None

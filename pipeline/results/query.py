@@ -127,7 +127,7 @@ def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
-            yield (f"    The paper's own tables contradict it: {published_difference(one)}")
+            yield f"    The paper's own tables contradict it: {published_difference(one)}"
 
 
 def published_difference(claim: dict[str, Any]) -> str:

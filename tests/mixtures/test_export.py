@@ -637,8 +637,10 @@ def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_pat
         # The beginning of a file's name is no file; that of Megatron's pair of files is.
         "i": f"{tmp_path}/the",
         "j": f"{tmp_path}/pair",
+        "k": f"{tmp_path}/part[1].jsonl",
     }
     (tmp_path / "pair.bin").touch()
+    (tmp_path / "part[1].jsonl").write_text('{"text": "a"}\n')
     words = ["--mixture", *(f"{name}={int(name != 'h')}" for name in given)]
     words += ["--path", *(f"{name}={path}" for name, path in given.items())]
     assert main(["export", "interleave-datasets", *words]) == 0

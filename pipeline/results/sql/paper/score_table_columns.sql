@@ -4,8 +4,8 @@
 -- Where ours was never asked with as many, its largest number stands in for the paper's, and the
 -- header says which; but not in tables 9 and 10, which are about these numbers.
 -- Their order is that of the macro score_position of verdict_rules.sql. A header is made by the macro
--- score_label there, from the task's label in
--- pipeline/paper/names.csv (the table paper_names) and the name of our task that plays it.
+-- score_label there, from the task's label in pipeline/paper/names.csv (the table paper_names) and the
+-- name of our task that plays it.
 with on_paper as (
     select distinct paper_table, scenario, metric, task, shots
     from paper
