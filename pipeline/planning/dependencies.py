@@ -44,8 +44,7 @@ class RunName(NamedTuple):
 
     def is_among(self, selection: Mapping[str, Sequence[Any]]) -> bool:
         """Whether a selection, of names to keep by key of `KEYS`, keeps the run."""
-        own = self.names_by_key()
-        return all(own[key] in names for key, names in selection.items())
+        return all(self[KEYS.index(key)] in names for key, names in selection.items())
 
 
 class MixtureName(NamedTuple):

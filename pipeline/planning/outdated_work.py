@@ -13,6 +13,7 @@ counts as made.
 import atexit
 import functools
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,23 +34,20 @@ class WorkStamp:
     """The stamp of the work with a manifest."""
 
     def __init__(self, manifest: str) -> None:
-        self._manifest = inside = Path(manifest)
-        if inside.is_absolute():
-            inside = Path(os.path.relpath(inside))
-        self.path = STAMPS.joinpath(*("up" if part == ".." else part for part in inside.parts))
+        self._manifest = Path(manifest)
+        inside = os.path.relpath(manifest) if self._manifest.is_absolute() else manifest
+        self.path = STAMPS / re.sub(r"(?<![^/])\.\.(?=/)", "up", inside)
 
     def make_if_missing(self) -> str:
         """Makes it where there is none, old; returns its path."""
-        if not self.path.exists():
-            self.make_old()
+        if self._time() is None:
+            self._touch_old()
         return str(self.path)
 
     def make_old(self) -> None:
         """Says that the work stands, or is not there."""
-        if not (self.path.exists() and self.path.stat().st_mtime_ns == OLD_STAMP):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.touch()
-            os.utime(self.path, ns=(OLD_STAMP, OLD_STAMP))
+        if self._time() != OLD_STAMP:
+            self._touch_old()
 
     def make_new(self, differences: Sequence[made_from.RecordDifference]) -> None:
         """Says that finished work differs from the plan, from now on, unless it is said already."""
@@ -70,8 +68,20 @@ class WorkStamp:
         says = self._records_differences(differences)
         return says and self._manifest.stat().st_mtime_ns > self.path.stat().st_mtime_ns
 
+    def _touch_old(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.touch()
+        os.utime(self.path, ns=(OLD_STAMP, OLD_STAMP))
+
+    def _time(self) -> int | None:
+        """Its time in nanoseconds; None where it is not there."""
+        try:
+            return self.path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
     def _records_differences(self, differences: Sequence[made_from.RecordDifference]) -> bool:
-        if not self.path.is_file() or self.path.stat().st_mtime_ns == OLD_STAMP:
+        if self._time() in (None, OLD_STAMP):
             return False
         return self.path.read_text(encoding="utf-8").startswith(self._stamp_content(differences))
 
@@ -128,6 +138,9 @@ class PlanComparison:
     @functools.cache  # noqa: B019 - as above.
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
         """How a finished piece of work differs from the plan; nothing of what is not finished."""
+        manifest = Path(self.plan.manifest_path(rule, name))
+        if not manifest.is_file():
+            return ()
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
         settings = self.plan.recorded_settings(made.section, name)
         part = settings[made.part] if made.part else None
@@ -139,7 +152,7 @@ class PlanComparison:
         )
         return tuple(
             made_from.differences_from_today(
-                Path(self.plan.manifest_path(rule, name)),
+                manifest,
                 stage,
                 self._known,
                 settings=settings,
@@ -167,6 +180,7 @@ class PlanComparison:
             or any(self.is_changing_input(path, rule) for path in reads)
         )
 
+    @functools.cache  # noqa: B019 - as above.
     def is_changing_input(self, path: str, reader_rule: str) -> bool:
         """Whether what a rule uses of a file of a piece of work will, or may, be another.
 

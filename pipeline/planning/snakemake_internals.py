@@ -4,6 +4,7 @@ A test lists these parts, and holds that no other file uses one (`test_snakemake
 """
 
 import argparse
+import functools
 import importlib
 import os
 import sys
@@ -56,6 +57,7 @@ class SnakemakeRequest:
         """Whether this process is one that an executor has started for a job."""
         return "--target-jobs" in sys.argv
 
+    @functools.cached_property
     def has_settings_trigger(self) -> bool:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
         return "PARAMS" in {trigger.name for trigger in self._dag_settings.rerun_triggers}

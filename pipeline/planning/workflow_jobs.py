@@ -153,7 +153,7 @@ class WorkflowJobs:
         """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
-        compares = self._request.has_settings_trigger() and not is_of_job
+        compares = self._request.has_settings_trigger and not is_of_job
         if is_of_job:
             self._shell.prefix(shell_prefix(spawn_function()))
         if compares:

@@ -1,13 +1,16 @@
 """The plan of the experiment, and what every rule takes from it."""
 
+import atexit
 import gc
 import inspect
 import sys
 from pathlib import Path
 
-# Hundreds of thousands of objects stay: to look for garbage among them, again and again, takes a
-# fifth of the time of a plan of 1,000 jobs.
+# Hundreds of thousands of objects stay: to look for garbage among them, again and again and at the
+# end, takes a fifth of the time of a plan of 1,000 jobs.
 gc.freeze()
+gc.set_threshold(100_000)
+atexit.register(gc.freeze)
 # The package lies beside this file and need not be installed. A Snakefile that takes ours as a module
 # from a hosted repository gets no folder: the package is then that of its environment.
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
