@@ -62,6 +62,7 @@ HOW = [
         "not run: it lists releases, and installs them",
     ),
     (r"pip install ", "not run: test_wheel.py builds the wheel and uses it"),
+    (r"source \.venv/bin/activate", "not run: it sets the PATH of a shell"),
     (r"git clone ", "not run: the page's own address"),
     (r"gcloud ", "not run: a cloud"),
     (r"(podman|apptainer) ", "not run: a builder of containers"),
@@ -87,6 +88,8 @@ def commands(page: str) -> list[str]:
     """The commands of a page's shell blocks, without remarks, and those within its sentences."""
     text = "\n".join(blocks(page, "sh")).replace("\\\n", " ")
     words = [re.sub(r"(^|\s)# .*", "", line).strip() for line in text.splitlines()]
+    # Where a page has said to activate the environment.
+    words = [re.sub(r"^(?=(pike|snakemake) )", ".venv/bin/", line) for line in words]
     typed = [span for span in spans(page) if re.match(r"\.venv/bin/|make \S|snakemake ", span)]
     return [" ".join(line.split()) for line in [*words, *typed] if line]
 

@@ -21,14 +21,16 @@ from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
 FINDER = "mixing-law"
-TARGETS = ("pile_cc", "mean of 13 losses")
-"""RegMix's own target, web text, and the harder one: all that it measures."""
+TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of 13 domains"}
+"""RegMix's own target, web text, and the harder one, all that it measures: with their columns."""
 MEASURES = (
-    ("spearman", "rank correlation, predicted and measured", 3),
-    ("regret", "regret: nats above the best of the 64", 3),
-    ("worth", "gain: nats below the mean of the 64", 3),
-    ("slope", "slope: measured nats at 1B per predicted nat", 2),
+    ("spearman", "rank correlation of predicted and measured losses", 3),
+    ("regret", "loss of the chosen model, above the best of the 64", 3),
+    ("worth", "loss of the chosen model, below the mean of the 64", 3),
+    ("slope", "slope: measured difference per predicted difference", 2),
 )
+LABEL = 51
+"""Characters of the names of rows."""
 WIDTH, HEIGHT = 56, 14
 """Characters of the picture inside its frame."""
 
@@ -131,17 +133,19 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
 
 
 def _trial_lines(trial: Trial) -> list[str]:
-    N, names = len(trial.weights_NxK), [f"{name:>24}" for name in TARGETS]
+    N, names = len(trial.weights_NxK), [f"{name:>24}" for name in TARGETS.values()]
     lines = [
-        f"Fitted: {trial.proxies} public runs of 1M parameters, each on a different mixture of "
-        f"{len(trial.domains)} domains of the Pile (RegMix).",
-        f"Test: the law ranks {N} models of 1B parameters that it has not seen. In parentheses: "
-        "95 % intervals.",
+        f"Learned from {trial.proxies} public models of 1M parameters (RegMix), each trained on a "
+        f"different mixture of {len(trial.domains)} domains.",
+        f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
+        "mixture, and the model with",
+        "the lowest prediction is chosen. Losses are in nats per token; in parentheses: 95 % "
+        "intervals.",
         "",
-        f"{'target':<44}{''.join(names)}",
+        f"{'':<{LABEL}}{''.join(names)}",
     ]
     for key, words, digits in MEASURES:
-        line = f"{words:<44}"
+        line = f"{words:<{LABEL}}"
         for one in trial.scores:
             value, low, high = (f"{one[key][n]:.{digits}f}" for n in ("value", "low", "high"))
             line += f"{value} ({low} to {high})".rjust(24)
@@ -153,21 +157,21 @@ def _trial_lines(trial: Trial) -> list[str]:
         "",
         *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
-        "Mixtures that the law chooses for the mean of the 13 losses:",
+        "Mixtures for the mean of the 13 domains:",
         "",
         *_mixture_lines(trial),
         "",
-        "The first column is the mixture of lowest predicted loss: at 1M "
-        f"{trial.predicted_gain:.3f} nats below equal shares,",
-        f"so about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}) at 1B, where nobody has "
-        "trained on it. The second column is the mixture",
-        "of the model of 1B that the law chose among the 64: its loss is measured.",
+        "The column `new` has the lowest predicted loss of all mixtures: for models of 1M "
+        f"{trial.predicted_gain:.3f} below that of equal shares.",
+        f"For models of 1B this is about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}): an "
+        "estimate, since nobody has trained one on it.",
+        "The column `of 64` is the mixture of the chosen model, whose loss was measured.",
     ]
 
 
 def _mixture_lines(trial: Trial) -> list[str]:
     chosen_K, width = trial.chosen_K, max(map(len, trial.domains))
-    lines = [f"{'domain':<{width}}   law   of the 64"]
+    lines = [f"{'domain':<{width}}   new  of 64"]
     order_K = np.argsort(-trial.optimum_K, kind="stable").tolist()
     return lines + [
         f"{trial.domains[k]:<{width}}  {trial.optimum_K[k]:.3f}  {chosen_K[k]:.3f}  "
@@ -193,8 +197,8 @@ def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     width = max(len(low), len(high))
     left, right = f"{predicted_N.min():.2f}", f"{predicted_N.max():.2f}"
     return [
-        "Web text (pile_cc), nats per token: up, measured at 1B; across, predicted from 1M.",
-        "Each . is a model, : two, # more; X is the one that was predicted best.",
+        "Loss on web text (pile_cc) of the 64 models: up, measured; across, predicted for 1M.",
+        "Each . is a model, : two, # more; X is the chosen model.",
         *(f"{labels.get(y, ''):>{width}} |{''.join(cells[y])}" for y in reversed(range(HEIGHT))),
         " " * width + " +" + "-" * WIDTH,
         f"{'':{width}}  {left}{right:>{WIDTH - len(left)}}",

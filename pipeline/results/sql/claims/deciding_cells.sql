@@ -55,10 +55,11 @@ select
     c.*,
     k.lower,
     k.upper,
-    least(
+    -- Equal accuracies may differ by 1e-16, which depends on the order in which items were added up.
+    round(least(
         coalesce(c.value - k.lower, 'infinity'::double),
         coalesce(k.upper - c.value, 'infinity'::double)
-    ) as margin,
+    ), 12) as margin,
     coalesce(y.yes, false) as comparable
 from (select distinct on (claim, side, cell) * from cells order by claim, side, cell, shots, scenario, model) as c
 join paper_claims as k using (claim)
