@@ -452,8 +452,10 @@ def test_the_pages_module_is_found_by_a_training_script(page, command, said, tmp
     tickets = f"{json.dumps({'text': text})}\n".encode()
     (tmp_path / "data/tickets.jsonl.gz").write_bytes(gzip.compress(tickets))
     table = pa.table({"content": [text], "text": [text]})
-    pa.parquet.write_table(table, tmp_path / "data/code/0.parquet")
-    (tmp_path / "data/web/0.txt").write_text(text)
+    for folder in ("code", "web"):
+        pa.parquet.write_table(table, tmp_path / f"data/{folder}/0.parquet")
+        (tmp_path / f"data/{folder}/0.jsonl").write_bytes(tickets)
+        (tmp_path / f"data/{folder}/0.txt").write_text(text)
     monkeypatch.chdir(here)
     words = shlex.split(command.replace("=/data/", f"={tmp_path}/data/"))
     said(*words[1:])
