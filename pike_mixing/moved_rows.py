@@ -118,7 +118,7 @@ class Movement:
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
         # Enough for all steps: no later look can warn.
-        if _moved_rows(state) >= max(1, self.steps / self.window):
+        if _moved_row_count(state) >= max(1, self.steps / self.window):
             return {}, None
         b, K = self.rows, len(weights_K)
         start_rows_K = rows_of_domains(self.method, self.start, step, b, self.rounding, K)
@@ -151,7 +151,7 @@ class Movement:
 
     def _few_rows_moved_warning(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
-        b, due, moved = self.rows, int(state["due_1"][0]), _moved_rows(state)
+        b, due, moved = self.rows, int(state["due_1"][0]), _moved_row_count(state)
         steps = step + 1 - max(due, 0)
         if moved >= max(1, steps / self.window):
             return None
@@ -213,7 +213,7 @@ def can_fail_to_move(method: Method) -> bool:
     return needs != Needs() and not needs.moments_per_domain
 
 
-def _moved_rows(state: State) -> float:
+def _moved_row_count(state: State) -> float:
     by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
     return float(min(by_counts, by_weights) + by_coefficients)
 

@@ -19,7 +19,7 @@ from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUM
 from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
 
 LEVEL = 0.05
-ALIKE = 0.1
+LENGTH_TOLERANCE = 0.1
 """Lengths that vary by less of their mean count as one: no interval is wider for them."""
 LEAST_SEEDS = 3
 """Seeds below which no verdict rests on a comparison: two say too little about their spread
@@ -194,7 +194,7 @@ def _errors_by_length(differences: DocumentDifferences) -> Floats:
     """What each document adds to the error by its length, as of a difference linear in length."""
     error_G, share_G = differences.error_SxG.mean(axis=0), differences.share_G
     squares = float((share_G**2).sum())
-    if len(share_G) * squares < 1 + ALIKE**2:
+    if len(share_G) * squares < 1 + LENGTH_TOLERANCE**2:
         return np.zeros(len(share_G))
     length_G = share_G * (share_G - squares) / np.sqrt(1 - 2 * share_G + squares)
     return length_G * float(error_G @ length_G) / float(length_G @ length_G)

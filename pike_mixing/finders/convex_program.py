@@ -99,8 +99,8 @@ class ConvexProgram:
             [s * _tangent_minimiser(slope, kl, prior, cap / s) for s, slope, prior, cap in parts]
         )
 
-    def with_phase_sums(self, weights_K: Floats) -> Floats:
-        """The weights with the sums of the phases."""
+    def scale_to_phase_shares(self, weights_K: Floats) -> Floats:
+        """The weights, scaled in each phase to the share of tokens that the phase has."""
         weights_PxK = weights_K.reshape(len(self.share_P), -1)
         shares_Px1 = self.share_P[:, None]
         return (weights_PxK / weights_PxK.sum(axis=1, keepdims=True) * shares_Px1).ravel()
@@ -160,7 +160,7 @@ def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
             objective, start_K, slope, bounds, _phase_constraints(program), ftol=1e-15
         )
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
-        weights_K = program.with_phase_sums(weights_K)
+        weights_K = program.scale_to_phase_shares(weights_K)
         kkt_residual = program.optimality_gap_bound(weights_K)
         if kkt_residual <= TOLERANCE * scale:
             return weights_K, kkt_residual

@@ -64,7 +64,7 @@ def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> 
     loss_BxN = np.repeat(loss_NxM.T, starts, axis=0)
     c_B = loss_BxN.min(axis=1) * np.tile(1 - np.geomspace(1, 1e-3, starts), M)
     search = _LevenbergMarquardt(weights_NxK, loss_BxN, huber)
-    found_BxC, cost_B, converged_B = search.run(_starting_coefficients(weights_NxK, loss_BxN, c_B))
+    found_BxC, cost_B, converged_B = search.run(_initial_coefficients(weights_NxK, loss_BxN, c_B))
     best_M = cost_B.reshape(M, starts).argmin(axis=1) + starts * np.arange(M)
     if not converged_B[best_M].all():
         raise InputError(
@@ -76,7 +76,7 @@ def fit(weights_NxK: Floats, loss_NxM: Floats, *, starts: int, huber: float) -> 
     return Laws(c_M, b_M, s_MxK - b_M[:, None])
 
 
-def _starting_coefficients(weights_NxK: Floats, loss_BxN: Floats, c_B: Floats) -> Floats:
+def _initial_coefficients(weights_NxK: Floats, loss_BxN: Floats, c_B: Floats) -> Floats:
     """Each c with the s of linear equations [B, C].
 
     With c given, log(L - c) = s . w is linear in s; an error of L counts 1 / (L - c) there, so the

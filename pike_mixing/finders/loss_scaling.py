@@ -24,7 +24,7 @@ from pike_mixing.finders.interface import Proxy, Swarm
 
 EXPONENTS = (0.02, 2.0)
 """Between these alpha is searched for."""
-ALIKE = 0.01
+SIZE_TOLERANCE = 0.01
 """Sizes that differ by a smaller part are one: runs end with a few tokens more or less."""
 FEWEST = 3
 """Points of a curve: it has three coefficients, one of them shared."""
@@ -46,7 +46,7 @@ def refuse_several_sizes(swarm: Swarm, option: str = "--where") -> None:
     """Refuses runs of several sizes: the largest model's loss is lowest, whatever its mixture."""
     for axis in ("parameters", "tokens"):
         sizes = {size for run in swarm.runs if (size := getattr(run, axis))}
-        if sizes and max(sizes) > min(sizes) * (1 + ALIKE):
+        if sizes and max(sizes) > min(sizes) * (1 + SIZE_TOLERANCE):
             raise InputError(
                 f"rows of {len(sizes)} {axis}: their losses do not compare: choose with "
                 f"{option} {axis}={max(sizes):g}, or extrapolate with `fit --at`"

@@ -21,12 +21,12 @@ from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
 FINDER = "mixing-law"
-TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of 13 domains"}
+TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of all 13"}
 """RegMix's own target, web text, and the harder one, all that it measures: with their columns."""
 MEASURES = (
     ("spearman", "rank correlation of predicted and measured losses", 3),
-    ("regret", "loss of the chosen model, above the best of the 64", 3),
-    ("worth", "loss of the chosen model, below the mean of the 64", 3),
+    ("regret", "loss of the chosen model minus the lowest of the 64", 3),
+    ("worth", "mean of the 64 minus loss of the chosen model", 3),
     ("slope", "slope: measured difference per predicted difference", 2),
 )
 LABEL = 51
@@ -139,8 +139,9 @@ def _trial_lines(trial: Trial) -> list[str]:
         f"different mixture of {len(trial.domains)} domains.",
         f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
         "mixture, and the model with",
-        "the lowest prediction is chosen. Losses are in nats per token; in parentheses: 95 % "
-        "intervals.",
+        "the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
+        "in nats per token.",
+        "In parentheses: 95 % intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
@@ -157,7 +158,7 @@ def _trial_lines(trial: Trial) -> list[str]:
         "",
         *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
-        "Mixtures for the mean of the 13 domains:",
+        "Mixtures for the mean of all 13:",
         "",
         *_mixture_lines(trial),
         "",

@@ -21,7 +21,7 @@ from pipeline.runtime import devices, model_folders
 
 TOLERANCE = 1e-4
 """Between its logits and those of the pipeline, of their largest."""
-LARGE = 100.0
+LARGEST_LOGIT = 100.0
 """The largest logit there, about."""
 TRIED = 6
 """Tokens on which they are compared."""
@@ -70,7 +70,7 @@ class TransformersModel(Transformer):
         tokens_BxL[1, :-1] = tokens_BxL[0, :-1]
         before = output.weight.clone()
         # A cap shows at large logits alone.
-        output.weight.mul_(LARGE / max(1e-6, float(self(tokens_BxL).abs().max())))
+        output.weight.mul_(LARGEST_LOGIT / max(1e-6, float(self(tokens_BxL).abs().max())))
         own_BxLxV, result_BxLxV = self.net(tokens_BxL, use_cache=False).logits, self(tokens_BxL)
         output.weight.copy_(before)
         tolerance = TOLERANCE * max(1.0, float(own_BxLxV.abs().max()))

@@ -24,7 +24,7 @@ from pipeline.planning.manifest_places import MADE
 from pipeline.planning.plan import Plan
 from pipeline.runtime import atomic_files, checksums, made_from, manifests
 
-STAMPS = made_from.KEPT
+STAMPS = made_from.JOB_NOTES
 """In the folder where the workflow is started: a dry run writes nothing among the results."""
 OLD_STAMP = 0
 """The time of a stamp of what stands, in nanoseconds."""
@@ -91,9 +91,9 @@ class WorkStamp:
         return atomic_files.canonical_json(content) + "\n"
 
 
-RECORDED = ("settings.licence",)
+HARMLESS_SETTINGS = ("settings.licence",)
 """Differences that change no text, no token and no number."""
-STAND = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
+KEPT_IF_UNCHANGED = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
 """Rules whose jobs look first whether their work stands (`restore_if_unchanged`)."""
 MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
@@ -191,13 +191,16 @@ class PlanComparison:
         maker, stage = self.plan.maker_by_path[path], MADE[reader_rule].stage or reader_rule
         if self._is_manifest_alone_lost(path):
             return True
-        shows_all = stage in manifests.SHOW_ALL or (maker.rule, stage) == ("download", "pack")
+        shows_all = stage in manifests.READ_WHOLE_MANIFESTS or (maker.rule, stage) == (
+            "download",
+            "pack",
+        )
         return self.is_outdated(*maker) if shows_all else self._may_change_output(*maker)
 
     @functools.cache  # noqa: B019 - as above.
     def _may_change_output(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
-        other = any(one.what not in RECORDED for one in self.differences(rule, name))
+        other = any(one.what not in HARMLESS_SETTINGS for one in self.differences(rule, name))
         reads = self.inputs.job_inputs(rule, name).paths()
         return (
             (other and self.has_open_differences(rule, name))
@@ -242,12 +245,12 @@ class PlanComparison:
         place = Path(self.plan.manifest_path(rule, name))
         if self._is_forced(rule, name):
             made_from.force_restart(place)
-        elif rule in STAND and place.is_file() and not self.differences(rule, name):
+        elif rule in KEPT_IF_UNCHANGED and place.is_file() and not self.differences(rule, name):
             made_from.keep_manifest_copy(place)
         else:
             made_from.forget_manifest_copy(place)
 
-    def reason_lines(self, rule: str, name: str) -> Iterator[str]:
+    def untold_reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         found, by_kind = self.differences(rule, name), dict[tuple[str, str], list[str]]()
         for one in found if self.has_open_differences(rule, name) else ():
@@ -258,7 +261,7 @@ class PlanComparison:
                 more = several[MOST_TOLD:]
                 told = "; ".join([*several[:MOST_TOLD], *([f"{len(more)} more"] if more else [])])
                 yield f"{MADE[rule].artifact.format(name)} is made again: {told}"
-        may_stand = rule in STAND and not found and not self._is_forced(rule, name)
+        may_stand = rule in KEPT_IF_UNCHANGED and not found and not self._is_forced(rule, name)
         if may_stand and ("", "") not in self._told:
             self._told.add(("", ""))
             yield (

@@ -159,7 +159,7 @@ class WorkflowJobs:
         if compares:
             stamp = self._compared.update_stamp(rule, name)
             if self._compared.is_outdated(rule, name):
-                for line in self._compared.reason_lines(rule, name):
+                for line in self._compared.untold_reason_lines(rule, name):
                     self._warn(line)
         else:
             stamp = self._ancient(self._compared.stamp(rule, name).make_if_missing())

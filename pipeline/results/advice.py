@@ -140,9 +140,9 @@ def _more_text_words(factor: float, read_tokens: int) -> str:
 
 FIXED = ("mix", "fixed", "temperature", "unimax", "single")
 """Rules that do nothing but fill every batch in the same shares."""
-ALIKE = 0.005
+SHARE_TOLERANCE = 0.005
 """Shares that differ by less are as good as the baseline's."""
-LITTLE = 0.005
+LEAST_GAIN = 0.005
 """Nats, about half a percent of perplexity: a smaller gain is told, and is no reason to change."""
 DIFFERENCES = """
     select d.*, nll_p as p, nll_p_holm as p_holm
@@ -212,7 +212,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         rows = [row for row in every if not asked or row["method"] in asked]
         _add_verdicts(rows, named)
         better = [row for row in rows if row["verdict"] == "better"]
-        decided = bool(better) and -better[0]["nll_difference"] >= LITTLE
+        decided = bool(better) and -better[0]["nll_difference"] >= LEAST_GAIN
         chosen = better[0]["method"] if decided else baseline
         facts = _first_run_of_method(connection, scenario, model, chosen)
         marks = {
@@ -338,10 +338,10 @@ def _share_facts(
         "rule": own,
         "is_target": fixed
         and len({*judged.values()}) > 1
-        and all(abs(share - judged[name]) < ALIKE for name, share in drawn.items()),
+        and all(abs(share - judged[name]) < SHARE_TOLERANCE for name, share in drawn.items()),
         "own_shares": fixed
         or method == baseline
-        or any(abs(drawn[name] - others[name]) >= ALIKE for name in drawn),
+        or any(abs(drawn[name] - others[name]) >= SHARE_TOLERANCE for name in drawn),
     }
     if own == {"rule": "mix"}:
         return result | {"shares": dict.fromkeys(drawn, 1 / len(drawn))}
@@ -482,7 +482,7 @@ def decision_sentences(decision: Row) -> Iterator[str]:
             f"{'< 0.001' if p < 0.001 else f'= {p:.3f}'}, corrected for {compared})."
         )
         if not decision["decided"]:
-            yield f"Less than {LITTLE} nats is too little to change for."
+            yield f"Less than {LEAST_GAIN} nats is too little to change for."
         if decision["also_better"]:
             also = ", ".join(decision["also_better"])
             yield f"Also shown to be better than {against}: {also}. Which is best was not tested."

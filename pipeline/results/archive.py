@@ -52,7 +52,7 @@ from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
 
-RECORDED = (*itertools.chain(*RECORDS.values()), "lineage")
+ARCHIVED_TABLES = (*itertools.chain(*RECORDS.values()), "lineage")
 """Base tables that an archive holds; all others follow from these and the settings."""
 KINDS = {"table": (tables.write_table, ".md"), "figure": (figures.write_figure, ".svg")}
 SETTINGS: dict[str, Any] = {"table": tables.TableSettings, "figure": figures.FigureSettings}
@@ -87,7 +87,7 @@ def write_archive(results: Path, *, out: Path) -> str:
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
         with connect_experiment(results / f"{WHOLE}.duckdb") as source, duckdb.connect() as writer:
-            for table in RECORDED:
+            for table in ARCHIVED_TABLES:
                 columns = ", ".join(stored_columns(source, table))
                 rows = source.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
                 quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
@@ -196,7 +196,7 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
     made = manifests.read_archive_manifest(archive)
     kinds = made["reads"].items()
     places = {WHOLE, made["report"], *(d for _, read in kinds for d in read.values())}
-    needed = {f"records/{table}.parquet" for table in RECORDED}
+    needed = {f"records/{table}.parquet" for table in ARCHIVED_TABLES}
     needed |= {f"settings/{place}.json" for place in places}
     needed |= {f"settings/{kind}s/{name}.json" for kind, read in kinds for name in read}
     path = archive / atomic_files.MANIFEST
@@ -228,7 +228,7 @@ def _refuse_foreign_records(archive: Path) -> None:
     """Stops at files that are no records of their tables: by columns, types or rows."""
     with duckdb.connect() as connection:
         sql_views.create_schema(connection)
-        for table in RECORDED:
+        for table in ARCHIVED_TABLES:
             selected = ", ".join(stored_columns(connection, table))
             place = archive / "records" / f"{table}.parquet"
             with _explain_unreadable_record(place):

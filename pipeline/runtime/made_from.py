@@ -26,9 +26,9 @@ log = logging.getLogger("pike")
 
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
-KEPT = Path(".snakemake", "standing")
+JOB_NOTES = Path(".snakemake", "standing")
 """Word for jobs, where the workflow is started (`keep_manifest_copy`, `force_restart`)."""
-LARGE = frozenset({"download", "pack", "fetch", "domains"})
+CHECKED_BY_SIZE = frozenset({"download", "pack", "fetch", "domains"})
 """Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
 """This very object stands for what one of two records has not."""
@@ -248,7 +248,7 @@ def is_restart_forced(manifest: Path) -> bool:
 def _manifest_copy_path(manifest: Path) -> Path:
     # A pod finds the same folder by another way.
     place = manifest.parent.resolve() / manifest.name
-    return Path(KEPT, f"{atomic_files.json_digest(str(place))}.json")
+    return Path(JOB_NOTES, f"{atomic_files.json_digest(str(place))}.json")
 
 
 def _restart_mark_path(manifest: Path) -> Path:
@@ -335,7 +335,7 @@ def _damage_message(
     is_spared = file.path.relative_to(folder).as_posix().startswith(SPARED)
     if is_spared and not file.path.exists():
         return None
-    if is_spared or stage in LARGE:
+    if is_spared or stage in CHECKED_BY_SIZE:
         return checksums.size_problem(file)
     return checksums.content_problem(file, cache.sha256)
 

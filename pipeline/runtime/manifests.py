@@ -195,7 +195,7 @@ def _refuse_inconsistent_run(manifest: Mapping[str, Any], path: Path | str, reme
         )
 
 
-SHOW_ALL = ("database", "table", "figure", "article", "report")
+READ_WHOLE_MANIFESTS = ("database", "table", "figure", "article", "report")
 """Stages that read all that a manifest says; others read what it vouches for."""
 OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
@@ -208,7 +208,7 @@ def content_digest(path: Path, reader: str) -> str | None:
     revisions, which are recorded with them, nor code, times and places. None of what is no
     manifest of a stage or of a checkpoint, or of one that the stage reads whole.
     """
-    if reader in SHOW_ALL or path.suffix != ".json":
+    if reader in READ_WHOLE_MANIFESTS or path.suffix != ".json":
         return None
     try:
         content = atomic_files.read_json(path)

@@ -226,11 +226,11 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
     monkeypatch.setattr(PlanComparison, "differences", lambda *_: differences)
     monkeypatch.setattr(PlanComparison, "has_open_differences", lambda *_: True)
     compared, run = PlanComparison(local, is_forced=lambda *_: True), next(iter(local.runs))
-    assert list(compared.reason_lines("pretrain", run)) == [
+    assert list(compared.untold_reason_lines("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
         f"run/{run} is made again: code was 1, is 2",
     ]
-    assert list(compared.reason_lines("pretrain", run)) == []
+    assert list(compared.untold_reason_lines("pretrain", run)) == []
 
 
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
