@@ -61,7 +61,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     Raises:
         InputError: there are fewer than three runs, or they do not share their items.
     """
-    recipe = side_text(runs[0].side)
+    recipe = recipe_name(runs[0].side)
     if len(runs) < LEAST_SEEDS:
         raise InputError(
             f"{recipe}: {len(runs)} run{'s' if len(runs) > 1 else ''} of {column.task}: the SD "
@@ -108,8 +108,8 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
     )
 
 
-def side_text(side: str) -> str:
-    """The name of a recipe, which is a side."""
+def recipe_name(side: str) -> str:
+    """The name of a recipe: runs on one side, that differ in their seed alone."""
     # Of logs that were given one by one, which have no name together.
     return "these runs" if side == EVERY else side
 
@@ -178,7 +178,7 @@ def _repeats_lines(scores: Scores) -> list[str]:
     sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}
     lines = [
-        f"{side_text(side)}: runs of one recipe: {names_text(names)}"
+        f"{recipe_name(side)}: runs of one recipe: {names_text(names)}"
         for side, names in named.items()
         if names
     ]

@@ -24,11 +24,12 @@ FINDER = "mixing-law"
 TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of all 13"}
 """RegMix's own target, web text, and the harder one, all that it measures: with their columns."""
 MEASURES = (
-    ("spearman", "rank correlation of predicted and measured losses", 3),
-    ("regret", "loss of the chosen model minus the lowest of the 64", 3),
-    ("worth", "mean of the 64 minus loss of the chosen model", 3),
-    ("slope", "slope: measured difference per predicted difference", 2),
+    ("spearman", "rank correlation of predicted and measured losses", 3, 1),
+    ("regret", "loss of the chosen model minus the lowest of the 64", 3, 1),
+    ("worth", "loss of the chosen model minus the mean of the 64", 3, -1),
+    ("slope", "slope: measured difference per predicted difference", 2, 1),
 )
+"""Rows: the score, its name, its decimals and its sign in the row."""
 LABEL = 51
 """Characters of the names of rows."""
 WIDTH, HEIGHT = 56, 14
@@ -133,10 +134,10 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
 
 
 def _trial_lines(trial: Trial) -> list[str]:
-    N, names = len(trial.weights_NxK), [f"{name:>24}" for name in TARGETS.values()]
+    N, names = len(trial.weights_NxK), [f"{name:>26}" for name in TARGETS.values()]
     lines = [
         f"Learned from {trial.proxies} public models of 1M parameters (RegMix), each trained on a "
-        f"different mixture of {len(trial.domains)} domains.",
+        "different mixture.",
         f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
         "mixture, and the model with",
         "the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
@@ -145,11 +146,12 @@ def _trial_lines(trial: Trial) -> list[str]:
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
-    for key, words, digits in MEASURES:
+    for key, words, digits, sign in MEASURES:
         line = f"{words:<{LABEL}}"
         for one in trial.scores:
-            value, low, high = (f"{one[key][n]:.{digits}f}" for n in ("value", "low", "high"))
-            line += f"{value} ({low} to {high})".rjust(24)
+            numbers = sorted(sign * one[key][name] for name in ("low", "value", "high"))
+            low, value, high = (f"{number:.{digits}f}" for number in numbers)
+            line += f"{value} ({low} to {high})".rjust(26)
         lines.append(line)
     slope = trial.scores[1]["slope"]
     worth = [trial.predicted_gain * slope[name] for name in ("value", "low", "high")]

@@ -273,7 +273,7 @@ def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[s
     """Builds one database, and what reads it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     experiment = _read_experiment_settings(settings)
-    loader = functools.partial(_append_records, archive)
+    loader = functools.partial(_insert_archived_records, archive)
     snapshot = result_manifests.snapshot_inputs("database", [archive / atomic_files.MANIFEST])
     recorded = _archived_lineage(archive, experiment)
     database.write_database(experiment, settings, place, recorded, loader, snapshot)
@@ -283,7 +283,7 @@ def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[s
         write(own, place, out / f"{kind}s" / f"{output}{suffix}")
 
 
-def _append_records(
+def _insert_archived_records(
     archive: Path, connection: duckdb.DuckDBPyConnection, made: Sequence[ListedManifest]
 ) -> None:
     """Appends an archive's records of these manifests to the base tables, in their order."""

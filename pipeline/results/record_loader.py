@@ -81,7 +81,7 @@ def insert_listed_records(
     for table, of_table in files.items():
         names = stored_columns(connection, table)
         try:
-            _append_records(connection, table, names, of_table)
+            _insert_records(connection, table, names, of_table)
         except duckdb.Error:
             _refuse_broken_files(table, names, of_table)
             raise
@@ -127,7 +127,7 @@ def _list_records(
         yield table, path
 
 
-def _append_records(
+def _insert_records(
     connection: duckdb.DuckDBPyConnection, table: str, names: list[str], files: _Files
 ) -> None:
     """Appends the records of one table; a run's name is not in its files."""

@@ -120,7 +120,7 @@ def test_the_theory_is_restored_as_it_was_recorded(tmp_path):
     # A path is no pattern, which would be of both.
     for name in ("a*#%?", "ab#%c"):
         shutil.copytree(records, tmp_path / name / "records")
-    archive._append_records(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
+    archive._insert_archived_records(tmp_path / "a*#%?", connection, [("theory", "theory", "")])
     for table in OF_THEORY:
         recorded = pq.read_table(records / f"{table}.parquet").to_pylist()
         columns = ", ".join(archive.stored_columns(connection, table))
