@@ -299,8 +299,8 @@ class Plan:
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property
-    def _runs_by_output(self) -> dict[tuple[str, str], tuple[str, ...]]:
-        """The runs that each table and figure needs, in the order of the plan."""
+    def runs_by_output(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The runs that each table and figure needs, by kind and name, in the order of the plan."""
         every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.requested))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
 
@@ -317,19 +317,14 @@ class Plan:
             for name, values in named.items()
         }
 
-    def selected_runs(self, kind: str, name: str) -> tuple[str, ...]:
-        """The runs that a table or figure needs, in the order of the plan."""
-        self.section_entry(f"{kind}s", name)
-        return self._runs_by_output[kind, name]
-
     @functools.cached_property
-    def _database_by_output(self) -> dict[tuple[str, str], str | None]:
+    def database_by_output(self) -> dict[tuple[str, str], str | None]:
         """Name of the database that each table and figure reads; None: that of all runs."""
         # The first one that needs some records names the database of all that do.
         by_records: dict[Any, str] = {}
         for name in (name for name in OF_SETTINGS if name in self.tables):
-            by_records.setdefault(self._runs_by_output["table", name], UNTRAINED + name)
-        for output, runs in self._runs_by_output.items():
+            by_records.setdefault(self.runs_by_output["table", name], UNTRAINED + name)
+        for output, runs in self.runs_by_output.items():
             by_records.setdefault((runs, self._checkpoint_rules(*output)), "-".join(output))
 
         def database_of(output: tuple[str, str], runs: tuple[str, ...]) -> str | None:
@@ -341,12 +336,12 @@ class Plan:
                 return "requested"
             return by_records[runs, self._checkpoint_rules(*output)] if runs else "theory"
 
-        return {output: database_of(output, runs) for output, runs in self._runs_by_output.items()}
+        return {output: database_of(output, runs) for output, runs in self.runs_by_output.items()}
 
     def _checkpoint_rules(self, kind: str, name: str) -> tuple[str, ...]:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
-        shown, runs = RECORDS[kind].get(name, (EVALUATE, PROBE)), self._runs_by_output[kind, name]
+        shown, runs = RECORDS[kind].get(name, (EVALUATE, PROBE)), self.runs_by_output[kind, name]
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
@@ -354,12 +349,12 @@ class Plan:
         """The runs of which tables, figures and the report read a database, by its name."""
         outputs = {"table": self.tables, "figure": self.figures}
         views = defaultdict[str, set[str]](set)
-        read = {out: db for out, db in self._database_by_output.items() if db and db != "requested"}
+        read = {out: db for out, db in self.database_by_output.items() if db and db != "requested"}
         for (kind, name), database in read.items():
             views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
         result = {
             database: Selection(
-                self._runs_by_output[output],
+                self.runs_by_output[output],
                 self._checkpoint_rules(*output),
                 sorted(views[database]),
                 not database.startswith(UNTRAINED),
@@ -369,11 +364,6 @@ class Plan:
         if len(self.requested) < len(self.runs):
             result["requested"] = Selection(self.requested)
         return result
-
-    def database_name(self, kind: str, name: str) -> str | None:
-        """Name of the database that a table or figure reads; None: that of all runs."""
-        self.section_entry(f"{kind}s", name)
-        return self._database_by_output[kind, name]
 
     def database_files(self, name: str | None) -> DatabaseFiles:
         """Paths of the database of a selection of runs; None: of all runs."""
@@ -390,7 +380,8 @@ class Plan:
 
     def database_path(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
-        return self.database_files(self.database_name(kind, name)).database
+        self.section_entry(f"{kind}s", name)
+        return self.database_files(self.database_by_output[kind, name]).database
 
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""

@@ -146,7 +146,7 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
         run
         for section, kind in (("tables", "table"), ("figures", "figure"))
         for name in whole["quick"][section]
-        for run in plan.selected_runs(kind, name)
+        for run in plan.runs_by_output[kind, name]
     }
     assert len(chosen) < len(plan.runs) / 4
 
@@ -154,7 +154,7 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
 def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
     assert plan.database_path("table", "table6") == plan.database_path("table", "table5")
     # Of the same runs one shows the losses, the other the weights alone.
-    names = [plan.database_name("figure", name) for name in ("losses", "weights")]
+    names = [plan.database_by_output["figure", name] for name in ("losses", "weights")]
     assert plan.selections[names[0]].runs == plan.selections[names[1]].runs
     run = "symbols/nano/pike/seed220"
     held = [plan.experiment_of_database(name)["runs"][run] for name in names]

@@ -216,9 +216,9 @@ def test_a_table_needs_the_runs_that_it_selects(small):
         "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
-    assert plan.selected_runs("table", "perplexity") == tuple(plan.runs)
-    assert plan.selected_runs("table", "costs") == ("symbols/nano/mix/seed1",)
-    assert plan.selected_runs("table", "accuracy") == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.runs_by_output["table", "perplexity"] == tuple(plan.runs)
+    assert plan.runs_by_output["table", "costs"] == ("symbols/nano/mix/seed1",)
+    assert plan.runs_by_output["table", "accuracy"] == tuple(n for n in plan.runs if "/pike/" in n)
     assert plan.database_path("table", "perplexity") == "results/pike.duckdb"
     assert plan.database_path("table", "gradients") == "results/pike.duckdb"
     assert plan.database_path("table", "accuracy") == "results/databases/table-accuracy.duckdb"
@@ -532,7 +532,9 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     plan = planner.plan(config(), "config.yaml")
     reads = rule_inputs.RuleInputs(plan)
     needed = {
-        name: reads.job_inputs("database_of_selection", plan.database_name("table", name)).paths()
+        name: reads.job_inputs(
+            "database_of_selection", plan.database_by_output["table", name]
+        ).paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]
