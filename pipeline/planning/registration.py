@@ -26,7 +26,6 @@ from pipeline.data.corpus_settings import SPECIAL_PIECES
 from pipeline.planning import (
     dependencies,
     drawn_scenarios,
-    methods,
     planner,
     run_estimates,
     shorthand,
@@ -204,16 +203,7 @@ Run = Mapping[str, Any]
 
 def rows_per_batch_row(run: Run) -> float:
     """Rows that a run reads, those that its method measures included, over those of its batches."""
-    needs, batch = methods.run_needs(run), run["training"]["rows"]
-    domains, result = len(run["domains"]), 1.0
-    if needs.statistics and needs.statistics.fresh:
-        each = max(batch, needs.statistics.rows * domains)
-        result += needs.statistics.estimates * each / (batch * needs.statistics.every)
-    if needs.validation:
-        result += needs.validation.rows * domains / (batch * needs.validation.every)
-    if every := run["training"].get("validation_every"):
-        result += domains / every
-    return result
+    return 1 + run_estimates.measured_batches_per_update(run, gradient_cost=1)
 
 
 def passes_relative_to_mix(run: Run) -> float:

@@ -128,19 +128,29 @@ def training_state_bytes(values: Settings, parameters: int) -> int:
     return FLOAT * numbers * parameters
 
 
-def forward_passes_per_update(values: Settings) -> float:
-    """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs, recipe = methods.run_needs(values), values["training"]
+def measured_batches_per_update(values: Settings, gradient_cost: float) -> float:
+    """Batches that an update reads for measuring, beside its own.
+
+    What is read for losses alone counts once, what is read for gradients `gradient_cost` times.
+    """
+    needs, recipe, result = methods.run_needs(values), values["training"], 0.0
     batches = len(values["domains"]) / recipe["rows"]
-    result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     if needs.statistics and needs.statistics.fresh:
-        each = 3 * max(1.0, needs.statistics.rows * batches)
+        each = gradient_cost * max(1.0, needs.statistics.rows * batches)
         result += needs.statistics.estimates * each / needs.statistics.every
     if needs.validation:
         result += needs.validation.rows * batches / needs.validation.every
     if every := recipe.get("validation_every"):
         result += len(values["domains"]) / every
-    return result + bool(recipe.get("activation_checkpointing"))
+    return result
+
+
+def forward_passes_per_update(values: Settings) -> float:
+    """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
+    needs = methods.run_needs(values)
+    result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
+    result += measured_batches_per_update(values, gradient_cost=3)
+    return result + bool(values["training"].get("activation_checkpointing"))
 
 
 def estimate_training(
