@@ -105,7 +105,7 @@ def _imports(module: str) -> _Imports:
 
 
 def _read_imports(module: str) -> _Imports:
-    names = _dotted_imports(module)
+    names = _absolute_names(_digest_and_imports(module_path(module)), module)
     modules = [*filter(is_module, _own_imports(module, names))]
     return _Imports(modules, frozenset(name.partition(".")[0] for name in names))
 
@@ -130,13 +130,9 @@ def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
     return [name for name, top in tops.items() if top in known or _is_users_package(top)]
 
 
-def _dotted_imports(module: str) -> tuple[str, ...]:
-    """The dotted names that a module imports, those inside functions included."""
-    return _absolute_names(_digest_and_imports(module_path(module)), module)
-
-
 @functools.cache
 def _absolute_names(digest_and_imports: str, module: str) -> tuple[str, ...]:
+    """The dotted names that a module imports, those inside functions included."""
     return tuple(_absolute_name(name, module) for name in digest_and_imports.split()[1:])
 
 
@@ -232,15 +228,14 @@ def _parse_source(path: Path) -> ast.Module:
         raise InputError(f"{path}: {error}: mend it") from None
 
 
+@functools.cache
 def record_loaded_files() -> None:
     """Notes from now on which files of the user's own this process runs, and what is in them.
 
     A module that is run from a path need not be among `sys.modules`, and its file may be another
     when a training of hours ends.
     """
-    if not _watching:
-        _watching.append(True)
-        sys.addaudithook(_note_executed_file)
+    sys.addaudithook(_note_executed_file)
 
 
 def _note_executed_file(event: str, arguments: tuple[Any, ...]) -> None:
@@ -294,7 +289,6 @@ def digest_of_loaded_file(name: str) -> str | None:
 
 _run: dict[str, str] = {}
 """Digests of files of the user's own, as they were when they were run, by absolute path."""
-_watching: list[bool] = []
 _NOT_OWN = tuple(
     f"{folder}{os.sep}"
     for folder in (
