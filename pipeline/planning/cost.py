@@ -153,12 +153,8 @@ def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
 
 def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     """The bill for people, with the longest runs."""
-    device, plan, rules, refused = (
-        work.device,
-        work.plan,
-        bill["rules"],
-        [*bill["refused"].values()],
-    )
+    device, plan = work.device, work.plan
+    rules, refused = bill["rules"], [*bill["refused"].values()]
     peaks = ", ".join(f"{peak / 1e12:,.3g} {kind}" for kind, peak in device.peak_flops.items())
     memory = f", {_bytes_text(device.memory_bytes)}" if device.memory_bytes else ""
     together = f"; {work.processes} train a run together" if work.processes > 1 else ""

@@ -127,7 +127,6 @@ def _generated_name_problems(config: Config) -> Iterator[str]:
 
 
 def _name_uses(config: Config) -> Iterable[NameUse]:
-    """All uses of names."""
     for section, paths in NAME_USES.items():
         known = FINDERS if section == "finders" else config.get(section, {})
         for path in paths:
@@ -195,7 +194,10 @@ def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -
     yield from _task_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
-    yield from run_problems(config, all_runs)
+    yield from _too_long_item_problems(config)
+    yield from _unequal_proxy_length_problems(config, all_runs)
+    yield from _oracle_and_prediction_problems(config)
+    yield from _unmatched_value_problems(config, all_runs)
 
 
 def _target_problems(config: Config) -> Iterable[str]:
@@ -268,14 +270,6 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
         if (shares := mixture.get("options", {}).get(key)) is not None:
             at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
             yield from domain_problems(shares, domains, at, "is missing")
-
-
-def run_problems(config: Config, all_runs: Sequence[RunName]) -> Iterator[str]:
-    """All that does not fit the runs: those that are asked for, and those that they stand on."""
-    yield from _too_long_item_problems(config)
-    yield from _unequal_proxy_length_problems(config, all_runs)
-    yield from _oracle_and_prediction_problems(config)
-    yield from _unmatched_value_problems(config, all_runs)
 
 
 def _too_long_item_problems(config: Config) -> Iterable[str]:

@@ -96,10 +96,8 @@ def _literal_defaults(mixing_rule: str) -> dict[str, Any]:
         is_dataclass = any("dataclass" in ast.unparse(one) for one in node.decorator_list)
         for statement in node.body if is_dataclass else ():
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                name, is_field = (
-                    statement.target.id,
-                    "ClassVar" not in ast.unparse(statement.annotation),
-                )
+                name = statement.target.id
+                is_field = "ClassVar" not in ast.unparse(statement.annotation)
                 result.pop(name, None)
                 with contextlib.suppress(ValueError):
                     if statement.value and is_field:
@@ -111,15 +109,10 @@ def _literal_defaults(mixing_rule: str) -> dict[str, Any]:
 def has_setting(mixing_rule: str, name: str) -> bool:
     """Whether a rule's class has, or inherits, a setting of this name; an unknown rule has none."""
     if mixing_rule in RULES:
-        return name in {
-            field.name for field in dataclasses.fields(method_registry.rule_class(mixing_rule))
-        }
-    fields = (
-        s.target
-        for node in _class_and_bases(mixing_rule)
-        for s in node.body
-        if isinstance(s, ast.AnnAssign)
-    )
+        kind = method_registry.rule_class(mixing_rule)
+        return any(field.name == name for field in dataclasses.fields(kind))
+    statements = (s for node in _class_and_bases(mixing_rule) for s in node.body)
+    fields = (s.target for s in statements if isinstance(s, ast.AnnAssign))
     return any(isinstance(field, ast.Name) and field.id == name for field in fields)
 
 

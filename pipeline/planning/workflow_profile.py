@@ -27,9 +27,6 @@ TARGETS = ("all", "quick", "pdf")
 RULES = (*stages.STAGES, "database_of_selection", *TARGETS)
 """All rules of the workflow."""
 
-DEFAULTS = ("longest",)
-"""Those of `READ_FOR` that default-resources may have, for all of their rules."""
-
 READ_FOR = {
     "accelerator": TRAINS,
     "device": TRAINS,
@@ -214,7 +211,8 @@ def read_profile(
     if "gpu" in of_all:
         raise InputError(f"default-resources: gpu: {of_all['gpu']}: {OTHER_WORDS['gpus']}")
     for name, value in of_all.items():
-        is_read = name not in READ_FOR or name in DEFAULTS
+        # Of what is read rule by rule, a time limit alone may be that of all.
+        is_read = name not in READ_FOR or name == "longest"
         _check_resource(f"default-resources: {name}", name, value, is_read)
     return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
 
