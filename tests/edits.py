@@ -83,6 +83,13 @@ def put(root: Path, path: str, content: str | bytes = "") -> None:
 
 
 @_edit
+def program(root: Path, path: str, *lines: str) -> None:
+    """Writes a shell script that can be started."""
+    put(path, "\n".join(["#!/bin/sh", *lines, ""]))(root)
+    (root / path).chmod(0o755)
+
+
+@_edit
 def values(root: Path, path: str, changes: dict[str, Any]) -> None:
     """Changes values of a JSON or YAML file by their place (`runs/0/seeds`); GONE takes one out."""
     place = root / path

@@ -8,6 +8,7 @@ import threading
 import types
 
 import pytest
+from edits import program
 from recipes import of_run
 from snakemake_interface_common.exceptions import WorkflowError
 
@@ -34,9 +35,7 @@ def programs(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
 
     def write(name, text):
-        path = tmp_path / name
-        path.write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
-        path.chmod(0o755)
+        program(name, text)(tmp_path)
 
     for name in ("squeue", "sacct", "scontrol"):
         write(name, "echo unable to contact the controller >&2; exit 1")

@@ -5,6 +5,7 @@ import os
 from collections import Counter
 
 import pytest
+from edits import program
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import devices, environment, pick_device
@@ -87,11 +88,9 @@ def driver(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
 
     def make(*lines, code=0):
-        program = tmp_path / "nvidia-smi"
-        shown = "".join(f"echo '{line}'\n" for line in lines)
+        shown = [f"echo '{line}'" for line in lines]
         query = "--query-gpu=index,uuid --format=csv,noheader"
-        program.write_text(f'#!/bin/sh\n[ "$*" = "{query}" ] || exit 9\n{shown}exit {code}\n')
-        program.chmod(0o755)
+        program("nvidia-smi", f'[ "$*" = "{query}" ] || exit 9', *shown, f"exit {code}")(tmp_path)
 
     return make
 

@@ -88,12 +88,9 @@ def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
         modules = ["pipeline.training.train"]
         return code_fingerprint.package_versions("pretrain", modules, interpreter)
 
-    def put(name, *lines):
-        (tmp_path / name).write_text("\n".join(["#!/bin/sh", *lines]))
-        (tmp_path / name).chmod(0o755)
-
-    put("python", "echo Welcome", """echo '{"torch": "0.1", "numpy": "0.2"}'""")
-    put("mute")
+    versions = """echo '{"torch": "0.1", "numpy": "0.2"}'"""
+    edits.program("python", "echo Welcome", versions)(tmp_path)
+    edits.program("mute")(tmp_path)
     monkeypatch.chdir(tmp_path)
     for path in (str(tmp_path / "python"), "./python"):
         assert of(path) == {"torch": "0.1", "numpy": "0.2"}

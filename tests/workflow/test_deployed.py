@@ -7,6 +7,7 @@ import sys
 
 import yaml
 from conftest import CONFIG, Project
+from edits import program
 from repository import ROOT, git
 
 # By snakedeploy 0.17.1: deploy-workflow https://github.com/somebody/pike mine --tag v1
@@ -37,7 +38,6 @@ onstart:
 
 # Runs a job's command here, with this interpreter in the place of the image's.
 APPTAINER = f"""\
-#!/bin/sh
 [ "$1" != --version ] || {{ echo apptainer version 1.3.6; exit; }}
 for last; do :; done
 echo "$last" >> "$CALLS"
@@ -48,8 +48,7 @@ eval "$(echo "$last" | sed s:/pike/.venv/bin/python:{sys.executable}:g)"
 def test_a_deployed_workflow_runs_with_its_own_configuration_and_in_its_container(tmp_path):
     origin, mine = tmp_path / "origin", tmp_path / "mine"
     shutil.copytree(ROOT / "workflow", origin / "workflow")
-    (tmp_path / "apptainer").write_text(APPTAINER, encoding="utf-8")
-    (tmp_path / "apptainer").chmod(0o755)
+    program("apptainer", APPTAINER)(tmp_path)
     told = {
         **os.environ,
         "XDG_CACHE_HOME": str(tmp_path / "cache"),

@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from edits import program
 
 from pipeline.runtime import environment
 
@@ -80,8 +81,7 @@ def test_a_torch_of_the_cpu_is_refused_before_jobs_book_gpus(fresh, tmp_path):
     """Whether Slurm's jobs would train, or this machine's; a dry run says so, too."""
     if not environment.is_torch_cpu_only():
         pytest.skip("this environment's torch has CUDA")
-    (tmp_path / "scontrol").write_text("#!/bin/sh\n", encoding="utf-8")
-    (tmp_path / "scontrol").chmod(0o755)
+    program("scontrol")(tmp_path)
     own = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     for profile in ("slurm", "gpu"):
         if profile == "slurm":
@@ -105,13 +105,11 @@ def test_a_workflow_that_waits_for_slurms_controller_ends_by_ctrl_c(fresh, tmp_p
     """It is there and does not answer, or says at once that it is away."""
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="pip install -e '.[slurm]'")
     programs = tmp_path / "programs"
-    programs.mkdir()
     asked = programs / "asked"
     hangs = "" if answers else 'test "$1" = ping && sleep 99; '
     for name in ("sacct", "sbatch", "scancel", "scontrol", "squeue"):
-        text = f'#!/bin/sh\necho "{name} $1" >> {asked}; {hangs}echo is away >&2; exit 1\n'
-        (programs / name).write_text(text, encoding="utf-8")
-        (programs / name).chmod(0o755)
+        does = f'echo "{name} $1" >> {asked}; {hangs}echo is away >&2; exit 1'
+        program(name, does)(programs)
     environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
     words = ("--profile", "workflow/profiles/slurm", "results/data/easy/manifest.json")
     process = fresh.begin(["snakemake", *words], environment)
