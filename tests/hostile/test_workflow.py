@@ -1,21 +1,16 @@
-"""What the workflow says of a configuration and an output root when it is read."""
+"""What the workflow says of a configuration when it is read."""
 
-import contextlib
 import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
-from edits import link, put, remove
+from edits import put, remove
 from repository import ROOT, run
 from trials import MISTAKE, Trial
 
-from pike_mixing.errors import InputError
-from pipeline.planning import output_root, planner
-
 DRY = ("-n", "--snakefile", str(ROOT / "workflow/Snakefile"), "--configfile", "config.yaml")
-STAMP = "results/experiment.json"
 CONFIG = Path(__file__).with_name("config.yaml").read_text(encoding="utf-8")
 TRIALS = [
     Trial("no YAML", "", ("onfig",), (put("config.yaml", "open: [\n"),)),
@@ -24,33 +19,12 @@ TRIALS = [
           (put("config.yaml", f"{CONFIG}experiment: other\n"),)),
     Trial("no text", "", ("text/*.jsonl",), (remove("text/notes.jsonl"),)),
 ]  # fmt: skip
-FOLDERS = [
-    Trial("a folder that is a file", "", ("results",), (put("results", "my results\n"),)),
-    Trial("a results folder of nobody", "", ("experiment.json",), (put(STAMP, "[]"),)),
-    Trial("a results folder in a link to itself", "", ("results",), (link("results", "results"),)),
-]  # fmt: skip
 
 
 @pytest.mark.workflow
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.bad)
 def test_a_dry_run_is_refused(refuses, unmade, trial):
     refuses(trial, unmade, dry_run)
-
-
-@pytest.mark.parametrize("trial", FOLDERS, ids=lambda trial: trial.bad)
-def test_an_output_root_is_refused(refuses, unmade, trial):
-    refuses(trial, unmade, claimed)
-
-
-def claimed(_, project):
-    """How the first lines of the workflow answer."""
-    with contextlib.chdir(project):
-        try:
-            plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
-            output_root.refuse_foreign_root(plan)
-        except InputError as mistake:
-            return MISTAKE, str(mistake)
-    return 0, ""
 
 
 def dry_run(targets, project):

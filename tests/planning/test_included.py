@@ -103,7 +103,10 @@ def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path
     paths[0].write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
     paths[1].write_text("training: {text: {beta2: 0.5}}\nresults: later\n")
     options = {"results": "other", "training": {"text": {"peak_learning_rate": 0.02}}}
-    plan, _ = planner.plan_of_workflow(paths, options)
+    plan, own = planner.plan_of_workflow(paths, options)
+    assert own == {"methods": {"own": {"rule": "mix"}}, "include": "whole.yaml"} | options | {
+        "training": {"text": {"beta2": 0.5, "peak_learning_rate": 0.02}}
+    }
     recipe = config()["training"]["text"] | {"beta2": 0.5, "peak_learning_rate": 0.02}
     assert plan.results == "other"
     assert plan.config["training"]["text"].items() >= recipe.items()

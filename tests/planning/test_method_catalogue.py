@@ -72,6 +72,22 @@ STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh
         ({"before": "x = ("}, r"fails: SyntaxError: '\(' was never closed .*mine\.py:6\): mend it"),
         ({"init": 'raise ValueError("two\\nlines")'}, r"ValueError: two lines \(.*mine\.py:14"),
         ({"needs": "return Need()"}, r"NameError: name 'Need' is not .* \(.*mine\.py:11, in needs"),
+        (
+            {"init": "return {}"},
+            "Faulty: the state has no weights_K: have init and observe give it",
+        ),
+        (
+            {"init": 'return {"weights_K": np.ones(len(domains))}'},
+            r"Faulty\.weights, step 0: \[1\. 1\. 1\.\] must be numbers that are not negative and s",
+        ),
+        (
+            {"init": 'return {"weights_K": np.ones(1)}'},
+            r"Faulty\.weights, step 0: the shape is \(1,\), but there are 3 domains",
+        ),
+        (
+            {"init": 'return {"weights_K": np.full(len(domains), np.nan)}'},
+            r"Faulty\.weights, step 0: \[nan nan nan\] must be numbers that are not negative",
+        ),
         ({"init": "return {}[seed]"}, r"fails: KeyError: 0 \(.*mine\.py:14, in init\): mend it"),
         (
             {"observe": "return np.ones(2) + np.ones(3)"},
@@ -168,14 +184,3 @@ def test_what_is_measured_now_and_then_has_its_rows_and_steps():
 
 def test_no_need_is_without_a_cost():
     assert set(method_catalogue.COSTS) == {field.name for field in dataclasses.fields(Needs)}
-
-
-def test_needs_are_those_of_the_defaults():
-    assert method_catalogue.default_needs("mix") == Needs()
-    assert method_catalogue.default_needs("pike").statistics == StatisticsNeed(1000, 1000, True, 8)
-    assert method_catalogue.placeholders_of_required_settings("balanced-pike") == {
-        "zeta1": 1.0,
-        "zeta2": 1.0,
-        "tau": 1.0,
-    }
-    assert method_catalogue.placeholders_of_required_settings("single") == {"domain": ""}

@@ -10,7 +10,7 @@ from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.setting_fields import setting_docstrings
-from pipeline.planning import dependencies, methods, planner, stages
+from pipeline.planning import methods, planner, stages
 from pipeline.runtime import code_fingerprint
 
 RECIPE = recipe(rows=6, steps=6)
@@ -132,6 +132,11 @@ class Mine(PiKE):
     """How fast it is."""
 
 
+class Broken(PiKE):
+    def init(self, domains, seed):
+        return {}[seed]
+
+
 @dataclasses.dataclass
 class Nothing:
     """No method."""
@@ -202,18 +207,6 @@ def test_settings_that_a_class_inherits_are_its_own(own, own_modules, name, targ
     assert found == [target, zeta1]
 
 
-def test_a_rule_that_inherits_a_target_takes_the_scenarios(own, own_modules, config):
-    (own_modules / "mine" / "heirs.py").write_text(INHERITING)
-    values = config()
-    scenario = next(iter(values["scenarios"]))
-    values["scenarios"][scenario]["target"] = dict.fromkeys(
-        values["scenarios"][scenario]["domains"], 2
-    )
-    values["methods"]["mix"] = {"rule": "mine.heirs:FromHere"}
-    settings = dependencies.method_settings(values, scenario, "mix")
-    assert settings["target"] == values["scenarios"][scenario]["target"]
-
-
 def run(rule, name="own", **method):
     return {
         "scenario": "text",
@@ -242,42 +235,10 @@ def test_at_the_start_every_mistake_of_ones_own_methods_is_told_once(own):
     methods.refuse_unusable_methods_and_finders([run(own, zeta1=1, zeta2=1)], [])
 
 
-WRONG_WEIGHTS = """
-import dataclasses
-import numpy as np
-from pike_mixing import Method
-
-@dataclasses.dataclass(frozen=True)
-class Wrong(Method):
-    kind: str = "twice"
-
-    def init(self, domains, seed):
-        K = len(domains)
-        kinds = {"twice": np.full(K, 2 / K), "one": np.ones(1), "nan": np.full(K, np.nan)}
-        if self.kind == "fails":
-            return {"weights_K": np.full(K, 1 / K)}
-        return {"weights_K": kinds[self.kind]} if self.kind in kinds else {}
-
-    def observe(self, state, signals):
-        return state[signals.count_K.sum()]
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("twice", "Wrong.weights, step 0: [1. 1.] must be numbers that are not negative and sum"),
-        ("one", "Wrong.weights, step 0: the shape is (1,), but there are 2 domains"),
-        ("nan", "Wrong.weights, step 0: [nan nan] must be numbers that are not negative"),
-        ("none", "Wrong: the state has no weights_K: have init and observe give it"),
-        ("fails", "rule: 'mine.wrong:Wrong' fails: KeyError: "),
-    ],
-)
-def test_weights_that_are_none_and_faults_are_told_at_the_start(own, own_modules, kind, message):
-    (own_modules / "mine" / "wrong.py").write_text(WRONG_WEIGHTS)
-    with pytest.raises(InputError) as caught:
-        methods.refuse_unusable_methods_and_finders([run("mine.wrong:Wrong", kind=kind)], [])
-    assert f"methods.own in scenario text: {message}" in str(caught.value)
+def test_a_fault_of_ones_own_method_is_told_at_the_start(own):
+    told = r"^methods\.own in scenario text: rule: 'mine\.rule:Broken' fails: KeyError: 0 "
+    with pytest.raises(InputError, match=told):
+        methods.refuse_unusable_methods_and_finders([run("mine.rule:Broken", zeta1=1, zeta2=1)], [])
 
 
 def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):

@@ -46,6 +46,13 @@ def test_settings_that_somebody_spoiled_are_written_again(started):
     assert {path: path.read_text(encoding="utf-8") for path in started.rglob("*.json")} == before
 
 
+def test_a_folder_whose_label_names_no_experiment_is_refused(started):
+    plan = outdated_work.compare_results(started.absolute()).plan
+    (started / "experiment.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(InputError, match=r"experiment\.json does not say which exp"):
+        output_root.refuse_foreign_root(plan)
+
+
 @pytest.mark.slow
 def test_results_of_another_folder_are_not_compared_with_what_is_here(started, tmp_path):
     (tmp_path / "linked").symlink_to(started)
@@ -129,12 +136,14 @@ def test_a_command_says_no_more_than_differs_from_the_default(
         ("what?", "results", r"DuckDB opens no database .* for the \? in it: rename the folder"),
         ("back\\slash", "results", r"DuckDB opens no database .* for the \\ in it"),
         ("a", "loop", "loop is no folder"),
+        ("a", "file", "file is no folder"),
     ],
 )
 def test_a_folder_that_can_hold_no_results_is_refused(tmp_path, monkeypatch, folder, results, says):
     (tmp_path / folder).mkdir()
     monkeypatch.chdir(tmp_path / folder)
     Path("loop").symlink_to("loop")
+    Path("file").touch()
     with pytest.raises(InputError, match=says):
         output_root.refuse_unusable_root(results)
     for fine in ("results", "../git/results", "x#%[y]*/results"):

@@ -468,15 +468,6 @@ def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
     paths[1].write_text("models: {nano: {depth: 3}}\n")
     with pytest.raises(InputError, match=r"a\.yaml \+ .*b\.yaml: models\.nano"):
         planner.plan_of_workflow(paths, {})
-    paths[1].write_text(
-        "models: {nano: {width: 8}}\ntraining: {text: {peak_learning_rate: 1e-2}}\n"
-    )
-    plan, own = planner.plan_of_workflow(
-        paths, {"models": {"nano": {"heads": 1}}, "experiment": "no"}
-    )
-    nano = small["models"]["nano"] | {"width": 8, "heads": 1}
-    assert (own["models"]["nano"], own["experiment"]) == (nano, "no")
-    assert plan.config["training"]["text"]["peak_learning_rate"] == 0.01
 
 
 def test_downstream_tasks_are_asked_in_all_combinations(small):
