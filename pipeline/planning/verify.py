@@ -304,13 +304,11 @@ def _read_piece(path: Path, stage: str) -> _Piece:
             content = manifests.read_checkpoint_manifest(folder)
         except InputError as error:
             raise InputError(f"{error}: {again}") from None
-        again = _remake_instruction(path, stage, [folder / name for name in content["sha256"]])
-        sizes = {
-            n: p.stat().st_size if (p := folder / n).is_file() else 0 for n in content["sha256"]
-        }
+        sums = {folder / name: sha256 for name, sha256 in content["sha256"].items()}
+        again = _remake_instruction(path, stage, [*sums])
         files = [
-            checksums.ListedFile(folder / name, sizes[name], sha256, again)
-            for name, sha256 in content["sha256"].items()
+            checksums.ListedFile(file, file.stat().st_size if file.is_file() else 0, sha256, again)
+            for file, sha256 in sums.items()
         ]
         return _Piece(path, stage, "checkpoint", content, files, again)
     if manifests.is_archive_manifest(content):
