@@ -69,7 +69,7 @@ def _edit(change: Callable[Concatenate[Path, P], None]) -> Callable[P, Edit]:
 
 
 def _write(place: Path, content: bytes) -> None:
-    """Puts another file in the place of one, which may have further names."""
+    """Puts another file in the place of one, which a process may have mapped into its memory."""
     place.unlink(missing_ok=True)
     place.write_bytes(content)
 

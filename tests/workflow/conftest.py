@@ -2,6 +2,7 @@
 
 import compileall
 import contextlib
+import json
 import os
 import random
 import re
@@ -15,7 +16,6 @@ from pathlib import Path
 
 import edits
 import faults
-import places
 import pytest
 import yaml
 from forks import Forks
@@ -57,8 +57,6 @@ OWN = {
     "by_name.py": "X = 1\n",
 }
 """A rule of the user's own, and modules that it imports."""
-REPLACED = (".parquet", ".duckdb", ".safetensors", ".bin", ".npy", ".png", ".svg", ".model", ".pyc")
-"""Files that are replaced and never written into: copies of a project share them."""
 COMPARE = """
 from pathlib import Path
 from pipeline.planning import outdated_work, planner
@@ -118,6 +116,14 @@ class Project:
 
     def pike(self, *arguments):
         return self.run("pipeline", *arguments)
+
+    def answer(self, sql):
+        """What the database says, behind the line that names it."""
+        done = self.pike("query", "--format", "json", sql)
+        assert done.returncode == 0, done.stdout
+        database, _, rows = done.stdout.partition("\n")
+        assert database.startswith("Answer from results/pike.duckdb")
+        return json.loads(rows)
 
     def snakemake(self, *arguments, **how):
         """Snakemake in the copy, with its profile."""
@@ -213,8 +219,13 @@ class Project:
 
     def weights(self):
         """SHA-256 of each finished run's final weights, that of the file itself."""
-        found = places.weights(self.path("results"))
-        return {run.split("/")[2]: digest for run, digest in found.items()}
+        found = {}
+        for path in sorted(self.path(RUNS).glob("*/seed*/manifest.json")):
+            manifest = atomic_files.read_json(path)
+            model = path.parent / "checkpoints" / f"step{manifest['steps']}" / "model.safetensors"
+            digest = found[path.parent.parent.name] = atomic_files.sha256(model)
+            assert digest == manifest["weights_sha256"], model
+        return found
 
     def outcomes(self):
         """What each finished run has left: bits of its kept checkpoints, rows of its records."""
@@ -229,12 +240,8 @@ class Project:
             for path in paths
         }
 
-    def digests(self):
-        """The SHA-256 of every file below the results."""
-        return {name: digest for name, (_, digest) in self.contents().items()}
-
-    def logs(self, results="results"):
-        paths = sorted(self.path(results).rglob("*.log"))
+    def logs(self):
+        paths = sorted(self.path("results").rglob("*.log"))
         return "".join(f"\n{path}\n{path.read_text(encoding='utf-8')}" for path in paths)
 
     def manifest(self, method):
@@ -296,16 +303,7 @@ class Project:
             time.sleep(0.02)
 
     def copy(self, root):
-        shutil.copytree(self.root, root, symlinks=True, copy_function=_copy)
-        return Project(root)
-
-    def part(self):
-        """Makes files its own that other projects share, before their times are changed."""
-        for path in self.root.rglob("*"):
-            if not path.is_symlink() and path.is_file() and path.stat().st_nlink > 1:
-                own = path.with_name(f"{path.name}.own")
-                shutil.copy2(path, own)
-                own.replace(path)
+        return Project(shutil.copytree(self.root, root, symlinks=True))
 
     def become(self, other):
         """Undoes whatever makes this differ from another project, of which it was a copy."""
@@ -318,14 +316,7 @@ class Project:
                 if wanted[name] is FOLDER:
                     self.path(name).mkdir()
                 else:
-                    _copy(str(other.path(name)), str(self.path(name)))
-
-
-def _copy(source, target):
-    if source.endswith(REPLACED):
-        os.link(source, target, follow_symlinks=False)
-    else:
-        shutil.copy2(source, target, follow_symlinks=False)
+                    shutil.copy2(other.path(name), self.path(name), follow_symlinks=False)
 
 
 FOLDER = "a folder"
@@ -428,9 +419,7 @@ def whole(tree, made_once, tmp_path_factory):
         tree(folder / "project").make()
 
     made = Project(made_once("whole", fill) / "project")
-    before = made.digests()
-    yield made.copy(tmp_path_factory.mktemp("whole") / "project")
-    assert made.digests() == before
+    return made.copy(tmp_path_factory.mktemp("whole") / "project")
 
 
 @pytest.fixture(scope="session")

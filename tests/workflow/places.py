@@ -1,8 +1,6 @@
-"""What one experiment must make in two places: weights, and all rows but what the clock says."""
+"""What one experiment must make in two places: all rows but what the clock says."""
 
 import duckdb
-
-from pipeline.runtime import atomic_files
 
 CLOCK = {"seconds", "share", "wall_seconds", "tokens_per_second", "resumes"} | {
     "model_flops_utilisation",
@@ -25,15 +23,4 @@ def contents(database):
                 rows = opened.sql(f'select {kept} from "{name}" order by all').fetchall()
                 # As text: no two numbers are alike that are none.
                 found[name] = [str(row) for row in rows]
-    return found
-
-
-def weights(results):
-    """SHA-256 of each run's final weights, that of the file itself, by run."""
-    found = {}
-    for path in sorted(results.glob("runs/*/*/*/seed*/manifest.json")):
-        manifest = atomic_files.read_json(path)
-        model = path.parent / "checkpoints" / f"step{manifest['steps']}" / "model.safetensors"
-        found[manifest["run"]] = atomic_files.sha256(model)
-        assert found[manifest["run"]] == manifest["weights_sha256"], model
     return found

@@ -2,7 +2,6 @@
 
 import math
 
-import duckdb
 import pytest
 
 from pipeline.runtime import atomic_files
@@ -48,27 +47,20 @@ def read(project, name):
     return atomic_files.read_json(project.path(name))
 
 
-def rows(project, sql):
-    with duckdb.connect(str(project.path("results/pike.duckdb")), read_only=True) as opened:
-        return opened.sql(sql).df().to_dict("records")
-
-
 def test_the_final_run_trains_on_the_average_weights_of_its_proxy(chained):
     found = read(chained, f"{MIXTURES}/doremi/seed0.json")
     weights = found["weights_by_domain"]
     assert sum(weights.values()) == pytest.approx(1)
-    trained = rows(
-        chained,
+    trained = chained.answer(
         "select domain, weight from weights where run = 'words/tiny/doremi/seed0' and step = 11",
     )
     assert {row["domain"]: row["weight"] for row in trained} == pytest.approx(weights)
-    proxy = rows(chained, "select run from coefficients group by run")
+    proxy = chained.answer("select run from coefficients group by run")
     assert proxy == [{"run": "words/tiny/proxy/seed0"}]
 
 
 def test_the_oracle_is_the_swarms_best(chained):
-    losses = rows(
-        chained,
+    losses = chained.answer(
         "select run, avg(nll) as nll from perplexities where run like '%drawn%' "
         "and step = 12 group by run order by nll",
     )
@@ -81,8 +73,7 @@ def test_the_oracle_is_the_swarms_best(chained):
 
 
 def test_the_final_run_trains_with_the_pair_of_the_grids_best_run(chained):
-    losses = rows(
-        chained,
+    losses = chained.answer(
         "select run, avg(nll) as nll from perplexities where run like '%pair-%' and step = 12 "
         "group by run order by nll",
     )
@@ -90,8 +81,7 @@ def test_the_final_run_trains_with_the_pair_of_the_grids_best_run(chained):
     chosen = read(chained, f"{MIXTURES}/pairs/seed9.json")["chosen"]
     assert chosen == {name: best[name] for name in ("zeta1", "zeta2")}
     # An update adds zeta1 |g|^2 - zeta2 / (2b) sigma^2 to the logarithm of a weight.
-    measured = rows(
-        chained,
+    measured = chained.answer(
         "select domain, squared_norm_unbiased as norm, variance, weight from gradient_statistics "
         "join weights using (run, step, domain) where step = 0 and run = 'words/tiny/tuned/seed0'",
     )

@@ -42,17 +42,8 @@ def asked(whole, tmp_path_factory):
     return project
 
 
-def answer(project, sql):
-    done = project.pike("query", sql, "--format", "json")
-    assert done.returncode == 0, done.stdout
-    database, _, rows = done.stdout.partition("\n")
-    assert database.startswith("Answer from results/pike.duckdb")
-    return json.loads(rows)
-
-
 def test_every_way_of_asking_is_in_the_database(asked):
-    found = answer(
-        asked,
+    found = asked.answer(
         "select shots, formulation, metric, count(*) as n, max(examples) as examples "
         "from accuracies where task = 'piqa' and metric in ('per_token', 'sum') group by all "
         "order by all",
@@ -66,8 +57,7 @@ def test_every_way_of_asking_is_in_the_database(asked):
 
 
 def test_an_accuracy_is_a_query_over_the_candidates(asked):
-    (row,) = answer(
-        asked,
+    (row,) = asked.answer(
         "select max(abs(a.value - c.value)) as apart from accuracies as a join ("
         "  select run, step, shots, 100 * avg((gold = list_position(s, list_max(s)) - 1)::int)"
         "    as value from (select *, list_transform(list_zip(sum_log_likelihood, tokens),"

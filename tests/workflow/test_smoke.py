@@ -1,7 +1,5 @@
 """The whole experiment, from sources to the report, by one command."""
 
-import json
-
 import pytest
 from conftest import METHODS
 
@@ -19,22 +17,13 @@ def test_the_copy_uses_its_own_code(whole):
     assert whole.run("where").stdout.strip() == str(whole.path("pipeline/__init__.py"))
 
 
-def answer(project, sql):
-    """What the database says, behind the line that names it."""
-    done = project.pike("query", "--format", "json", sql)
-    assert done.returncode == 0, done.stdout
-    database, _, rows = done.stdout.partition("\n")
-    assert database.startswith("Answer from results/pike.duckdb")
-    return json.loads(rows)
-
-
 def test_the_database_holds_every_run_and_answers(whole):
     runs = [{"run": f"words/tiny/{method}/seed0", "steps": 12} for method in sorted(METHODS)]
-    assert answer(whole, "select run, steps from runs order by run") == runs
+    assert whole.answer("select run, steps from runs order by run") == runs
 
 
 def test_nothing_is_out_of_date_after_one_run(whole):
-    assert answer(whole, "select * from stale") == []
+    assert whole.answer("select * from stale") == []
 
 
 @pytest.mark.parametrize(
