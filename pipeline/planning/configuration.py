@@ -70,7 +70,7 @@ Name = Annotated[
 ]
 Names = Annotated[tuple[str, ...], Limits(filled=True, distinct=True)]
 Seeds = Annotated[tuple[NonNegativeInt, ...], Limits(filled=True, distinct=True)]
-Roles = dict[str, Annotated[tuple[str, ...], Limits(filled=True, distinct=True), OrOne]]
+Roles = dict[str, Annotated[Names, OrOne]]
 _PATH = Limits(
     pattern="[A-Za-z0-9_./][A-Za-z0-9_./-]*", means="a path of letters, digits and _ . / -"
 )

@@ -234,7 +234,7 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
 
 
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
-    local, tmp_path, monkeypatch
+    local, tmp_path
 ):
     assert plan_hints.closing_hints(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():

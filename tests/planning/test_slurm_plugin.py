@@ -133,7 +133,7 @@ def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, monkeypatch, l
     assert executor.failed == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
 
 
-def test_where_nothing_can_be_submitted_it_is_said_at_once(programs, monkeypatch, tmp_path):
+def test_where_nothing_can_be_submitted_it_is_said_at_once(programs, monkeypatch):
     def refuse():
         raise InputError("torch was built for the CPU")
 
