@@ -55,12 +55,12 @@ def _gpu_uuids() -> dict[str, str]:
     return dict(found) if done.returncode == 0 else {}
 
 
-def claim_gpu(folder: Path | None = None) -> str | None:
+def claim_gpu() -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
     It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
-    lie in `folder`, or below the machine's folder for temporary files. None where there are not
-    several, or one is held already.
+    lie below the machine's folder for temporary files. None where there are not several, or one is
+    held already.
 
     Raises:
         InputError: more processes were started together than there are GPUs; they would wait for
@@ -75,7 +75,7 @@ def claim_gpu(folder: Path | None = None) -> str | None:
             f"{together} processes were started here (LOCAL_WORLD_SIZE) for {len(names)} visible "
             f"GPUs: start torchrun with --nproc-per-node {len(names)}, or with --device cpu"
         )
-    folder = folder or Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
+    folder = Path(tempfile.gettempdir(), f"pike-gpus-{os.getuid()}")
     folder.mkdir(mode=0o700, exist_ok=True)
     told = False
     # Another process may be told of the same by the driver.

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import os
+import tempfile
 from collections import Counter
 
 import pytest
@@ -11,11 +12,12 @@ from pike_mixing.errors import InputError
 from pipeline.runtime import devices, environment, pick_device
 
 
-def take(names, programs, folder, told):
-    # Without a driver of this machine's own, unless a test makes one.
-    os.environ |= {"PATH": programs, pick_device.VISIBLE: names}
+def take(names, folder, told):
+    # Without a driver of this machine's own, unless a test makes one, and without others' locks.
+    os.environ |= {"PATH": folder, pick_device.VISIBLE: names}
+    tempfile.tempdir = folder
     pick_device.WAIT_SECONDS = 0.02
-    told.send((pick_device.claim_gpu(folder), os.environ[pick_device.VISIBLE]))
+    told.send((pick_device.claim_gpu(), os.environ[pick_device.VISIBLE]))
     told.recv()
 
 
@@ -27,8 +29,7 @@ def start(tmp_path):
 
     def begin(names="0,1,2,3"):
         ours, theirs = forks.Pipe()
-        given = names, str(tmp_path), tmp_path / "locks", theirs
-        processes.append(forks.Process(target=take, args=given))
+        processes.append(forks.Process(target=take, args=(names, str(tmp_path), theirs)))
         processes[-1].start()
         return ours, processes[-1]
 
@@ -57,11 +58,12 @@ def test_one_more_waits_for_a_gpu_and_takes_that_of_a_killed_process(start):
 
 
 def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for names in ("GPU-0a1b", ""):
         monkeypatch.setenv(pick_device.VISIBLE, names)
-        assert pick_device.claim_gpu(tmp_path / "locks") is None
+        assert pick_device.claim_gpu() is None
         assert os.environ[pick_device.VISIBLE] == names
-    assert not (tmp_path / "locks").exists()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -119,11 +121,11 @@ def test_a_gpu_is_one_whether_it_is_named_by_number_or_uuid(driver, start):
     ]
 
 
-def test_more_processes_of_a_run_than_gpus_are_refused(tmp_path, monkeypatch):
+def test_more_processes_of_a_run_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv(pick_device.VISIBLE, "a,b")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
-        pick_device.claim_gpu(tmp_path / "locks")
+        pick_device.claim_gpu()
 
 
 GiB = 2**30
