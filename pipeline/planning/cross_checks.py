@@ -75,10 +75,8 @@ def consistency_problems(
     `experiment` is the same configuration as dataclasses.
     A list with an anchor in one of `files`, which set the configuration, is named once.
     """
-    if undefined := _undefined_name_problems(config, files):
-        return [f"{origin}: {problem}" for problem in undefined]
-    if clashes := [*_generated_name_problems(config)]:
-        return [f"{origin}: {problem}" for problem in clashes]
+    if wrong := _undefined_name_problems(config, files) or [*_generated_name_problems(config)]:
+        return [f"{origin}: {problem}" for problem in wrong]
     further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_by_place(files)

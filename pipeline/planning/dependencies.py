@@ -175,9 +175,8 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     values = search_settings(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
-    return MixtureName(
-        run.scenario, model, named, _seeds_or_default(values, swarm.get("seed", run.seed))[0]
-    )
+    seed = _seeds_or_default(values, swarm.get("seed", run.seed))[0]
+    return MixtureName(run.scenario, model, named, seed)
 
 
 def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:

@@ -149,13 +149,10 @@ class RuleInputs:
         return {"database": _database_manifest(self.plan.database_path("figure", figure))}
 
     def _inputs_of_article(self, _: str) -> dict[str, list[str]]:
-        tables, figures = (
-            [name for name in self.plan.paper_outputs if name in named]
-            for named in (self.plan.tables, self.plan.figures)
-        )
+        shown = self.plan.paper_outputs
         return {
-            "tables": self._manifests("table", tables),
-            "figures": self._manifests("figure", figures),
+            "tables": self._manifests("table", [n for n in shown if n in self.plan.tables]),
+            "figures": self._manifests("figure", [n for n in shown if n in self.plan.figures]),
         }
 
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:

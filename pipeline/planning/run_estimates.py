@@ -177,13 +177,8 @@ def estimate_training(
         return HEADROOM * (whole_embedding + of_rows * row + chunk)
 
     several = microbatch < rows and not device.is_tpu
-    kept = (
-        several
-        * HEADROOM
-        * FLOAT
-        * N
-        * accelerators.can_keep_whole_gradient(N, device.memory_bytes)
-    )
+    keeps = several and accelerators.can_keep_whole_gradient(N, device.memory_bytes)
+    kept = HEADROOM * FLOAT * N if keeps else 0.0
     room = device.memory_bytes - pass_bytes(1, own)
     is_own = not shape.architecture
     needed = math.ceil(state / (room - kept)) if state > room > kept and is_own else 1

@@ -102,16 +102,17 @@ def mixture_settings(
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")
-    known = () if finder == GRID else dataclasses.fields(finders.finder_class(finder))
-    if target is not None and (finder == GRID or "target" in {field.name for field in known}):
+    kind = None if finder == GRID else finders.finder_class(finder)
+    takes_target = kind is None or "target" in {field.name for field in dataclasses.fields(kind)}
+    if target is not None and takes_target:
         options = {"target": target, **options}
+    if kind is not None:
+        options = normal_form.fill_class_defaults(kind, options)
     return with_sorted_keys(
         {
             "finder": finder,
             "domains": config["scenarios"][mixture.scenario]["domains"],
-            "options": options
-            if finder == GRID
-            else normal_form.fill_class_defaults(finders.finder_class(finder), options),
+            "options": options,
             "proxies": {
                 name: {
                     "weights_by_domain": runs[name]["method"].get("weights_by_domain"),

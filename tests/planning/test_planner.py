@@ -36,12 +36,6 @@ def planned(values):
     return planner.plan(values, "config.yaml")
 
 
-def lines(values):
-    with pytest.raises(InputError) as caught:
-        planned(values)
-    return str(caught.value).splitlines()
-
-
 def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
     evaluations = planned(config()).evaluations
     searched = {run.split("/", 2)[2] for run, values in evaluations.items() if values.get("search")}
@@ -354,7 +348,9 @@ def test_what_does_not_go_together_is_refused(small, changes, expected):
     if not expected:
         assert planned(small).runs
         return
-    told = lines(small)
+    with pytest.raises(InputError) as caught:
+        planned(small)
+    told = str(caught.value).splitlines()
     for one in expected:
         assert [line for line in told if line.startswith(f"config.yaml: {one}")], told
 
