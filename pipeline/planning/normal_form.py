@@ -82,7 +82,9 @@ def _defaults_of_class(settings_class: Any) -> tuple[dict[str, Any], frozenset[s
     """The defaults of a dataclass's fields, and the names of those that are real numbers."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
     types = {name: bare_type(hint) for name, hint in type_hints(settings_class).items()}
-    return defaults, frozenset(n for n, one in types.items() if float in (one, *get_args(one)))
+    return defaults, frozenset(
+        n for n, one in types.items() if float in (one, *map(bare_type, get_args(one)))
+    )
 
 
 def fill_defaults(
