@@ -14,11 +14,10 @@ from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.detectable import (
     POWER,
-    smallest_detected,
+    detectable_difference,
+    detection_power,
     smallest_sufficient_factor,
-    variance_grid,
 )
-from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.group_difference import (
     estimate_group_difference,
     find_outlying_run,
@@ -303,48 +302,6 @@ def _have_common_unit(tasks: Sequence[Paired]) -> bool:
     if len({one.higher for one in tasks}) > 1:
         return False
     return all(one.is_within_one for one in tasks) or len({one.metric for one in tasks}) == 1
-
-
-def detection_power(
-    difference: float,
-    estimate: Estimate,
-    level: float = LEVEL,
-    *,
-    runs: float = 1,
-    items: float = 1,
-) -> float:
-    """Probability that the comparison finds a true difference, with its sign.
-
-    Asked is a test of this level with so many times the estimate's runs and items of the same kind.
-    """
-    assert estimate.of_items is not None
-    of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
-    fixed = math.hypot(
-        two_sided_t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
-    )
-    of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
-    if of_seeds:
-        degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
-        ratio_V, weight_V = variance_grid(degrees)  # type: ignore[arg-type]
-        half_V = np.sqrt(
-            (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
-        )
-    else:
-        half_V, weight_V = np.array([fixed]), np.ones(1)
-    spread = math.hypot(of_seeds, of_items)
-    if not spread:
-        return float(weight_V @ (half_V < difference))
-    missed = (half_V - difference) / (spread * math.sqrt(2))
-    return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
-
-
-def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
-    """The smallest true difference that the comparison finds with probability `POWER`."""
-    return smallest_detected(
-        lambda difference: detection_power(difference, estimate, level) >= POWER,
-        mean_difference.half_width(estimate, level) or 0.0,
-        1e-3,
-    )
 
 
 def _runs_wanted(estimate: Estimate, level: float) -> float | None:
