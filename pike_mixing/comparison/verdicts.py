@@ -105,16 +105,14 @@ def compare(
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
     holm_K = sign_flip.holm_adjusted([p for _, p, _ in found])
     rows = [
-        _build_row([one], judged, None if judged.why_no_verdict else p, len(facts), margin, recipes)
+        _build_row([one], judged, p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
     if len(facts) > 1 and _have_common_unit(tasks):
         weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
         judged = _judge_mean(facts, weights, recipes)
-        mean = _build_row(
-            facts, judged, None if judged.why_no_verdict else judged.p, 1, margin, recipes, weights
-        )
+        mean = _build_row(facts, judged, judged.p, 1, margin, recipes, weights)
     return Comparison(
         recipes, runs, paired, margin, rows, mean, _comparison_warnings(facts, runs, recipes)
     )
@@ -232,16 +230,15 @@ def _build_row(
     margin: float | None, about_recipes: bool, weights: Sequence[float] | None = None,
 ) -> Row:  # fmt: skip
     found, p, why = judgement
-    single = facts[0].one if len(facts) == 1 else None
-    verdict = UNKNOWN
-    half = mean_difference.half_width(found)
-    strict = mean_difference.half_width(found, LEVEL / tests)
+    p_holm = p_holm if why is None else None
+    verdict, level = UNKNOWN, LEVEL / tests
+    low, high = mean_difference.interval_ends(found)
+    strict = mean_difference.half_width(found, level)
     known = why is None and strict is not None
     if known and margin is not None and abs(found.difference) + (strict or 0.0) < margin:
         verdict = EQUAL
     elif p_holm is not None and p_holm < LEVEL:
         verdict = BETTER if (found.difference > 0) == facts[0].one.higher else WORSE
-    level = LEVEL / tests
     open_ = known and verdict == UNKNOWN and found.difference != 0
     names = np.unique(np.concatenate([one.document_G for one in facts]))
     means = [
@@ -249,14 +246,14 @@ def _build_row(
         for side in (0, 1)
     ]
     return Row(
-        task=single.task if single else None,
+        task=facts[0].one.task if len(facts) == 1 else None,
         metric=facts[0].one.metric if len({one.one.metric for one in facts}) == 1 else "scores",
         higher_is_better=facts[0].one.higher,
         a=means[0],
         b=means[1],
         estimate=found,
-        low=None if half is None else found.difference - half,
-        high=None if half is None else found.difference + half,
+        low=low,
+        high=high,
         p=p,
         p_holm=p_holm,
         verdict=verdict,
