@@ -24,7 +24,6 @@ MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a result
 
 
 def add_commands(subparsers: Any) -> None:
-    """Adds both commands to the library's."""
     compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
     compare.set_defaults(run=comparison_and_exit_code)
     compare.add_argument(

@@ -179,7 +179,6 @@ def _fit_ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> LinearMod
 def _predicted_loss_and_slope(
     features: Features, line: LinearModel, weights_K: Floats
 ) -> tuple[float, Floats]:
-    """The predicted loss of a mixture, and its slope."""
     feature_1xC, base_1 = features.features_and_mean_losses(weights_K[None])
     slope_IxK = features.slope(weights_K)
     K = len(weights_K)
