@@ -170,15 +170,6 @@ def test_the_tangent_program_by_hand():
     assert_allclose(asked.tangent_minimiser(np.zeros(3), 1), [0.3, 0.525, 0.175])
 
 
-def test_the_slope_is_that_of_finite_differences():
-    asked, step = posed(target=[0.5, 0.3, 0.2]), 1e-6
-    differences = [
-        (asked.loss(UNIFORM + step * e) - asked.loss(UNIFORM - step * e)) / (2 * step)
-        for e in np.eye(3)
-    ]
-    assert_allclose(asked.slope(UNIFORM), differences, rtol=1e-6)
-
-
 @pytest.mark.parametrize("kl", [0.0, 0.05])
 def test_caps_of_exactly_a_whole_mixture_are_it(kl):
     cap_K = np.array([0.7, 0.2, 0.1])
