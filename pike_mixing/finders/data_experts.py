@@ -26,7 +26,6 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, mixmin, slsqp
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
-from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.setting_limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.settings import CheckedSettings
 
@@ -80,18 +79,11 @@ class MDE(CheckedSettings):
         uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
         weights_K = _lowest_mixture(features, line, [*weights_NxK[order], uniform_K])
-        return FinderResult(
-            weights_K,
-            {
-                "runs": len(target_N),
-                "penalty": penalty,
-                **cross_validation.held_out_diagnostics(held_out_N, target_N),
-                "predicted_loss": _predicted_loss_and_slope(features, line, weights_K)[0],
-                "predicted_loss_uniform": _predicted_loss_and_slope(features, line, uniform_K)[0],
-                "best_proxy_loss": float(target_N.min()),
-                "effective_domains": effective_domains(weights_K),
-            },
-        )
+        predicted_2 = [
+            _predicted_loss_and_slope(features, line, w)[0] for w in (weights_K, uniform_K)
+        ]
+        diagnostics = cross_validation.fit_diagnostics(held_out_N, target_N, weights_K, predicted_2)
+        return FinderResult(weights_K, diagnostics | {"penalty": penalty})
 
     def _fit_model_and_penalty(
         self, weights_NxK: Floats, feature_NxC: Floats, left_N: Floats
