@@ -89,15 +89,12 @@ def run_means_and_document_errors(
 
     Given is one group by task; the tasks' weights sum to 1.
     """
-    means_S = weight_K @ [p.by_seed_S for p in parts]
-    if len(parts) == 1:
-        return means_S, weight_K[0] * parts[0].error_SxG
     _, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
     places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
     error_SxN = np.zeros((len(parts[0].by_seed_S), place_J.max() + 1))
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
-    return means_S, error_SxN
+    return weight_K @ [p.by_seed_S for p in parts], error_SxN
 
 
 def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
