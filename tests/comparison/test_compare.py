@@ -173,28 +173,27 @@ def test_weights_make_the_mean_by_token_and_items_of_a_document_count_once(tmp_p
 # Several runs ----------------------------------------------------------------------------------
 
 
-def recipes(tmp_path, *, seeds=None, shift=0.0, runs=4):
+def recipes(tmp_path, seed_names):
+    """A table of four runs of x and of y, and the means of each; seeds begin with these names."""
     draw = np.random.default_rng(3)
-    item, rows = draw.normal(size=60), []
-    values = {}
-    for model in "xy":
-        for run in range(runs):
-            of = item + draw.normal() + draw.normal(size=60) * 1e-9 + (shift if model == "x" else 0)
-            values[model, run] = of.mean()
-            name = (seeds or range(runs))[run] if seeds is None else f"{seeds[model]}{run}"
-            rows += [(model, n, v, name) for n, v in enumerate(of)]
+    item, rows, means = draw.normal(size=60), [], {"x": [], "y": []}
+    for model, name in zip("xy", seed_names, strict=True):
+        for run in range(4):
+            of = item + draw.normal() + draw.normal(size=60) * 1e-9
+            means[model].append(of.mean())
+            rows += [(model, n, v, f"{name}{run}") for n, v in enumerate(of)]
     path = table(tmp_path / "runs.csv", rows, "model,item,score,seed")
-    return path, *([values[m, r] for r in range(runs)] for m in "xy")
+    return path, means["x"], means["y"]
 
 
 def test_two_recipes_are_a_t_test_over_their_runs(tmp_path, numbers):
     # Items alike in all runs: only seeds are random. Same seeds: paired; others: Welch's test.
-    path, x, y = recipes(tmp_path)
+    path, x, y = recipes(tmp_path, ("s", "s"))
     words = ("--models", "x", "y", "--higher")
     found = numbers(path, *words)
     assert (found["about"], found["paired_by_seed"]) == ("recipes", True)
     assert found["tasks"][0]["p"] == pytest.approx(stats.ttest_rel(x, y).pvalue, rel=1e-4)
-    path, x, y = recipes(tmp_path, seeds={"x": "a", "y": "b"})
+    path, x, y = recipes(tmp_path, ("a", "b"))
     found = numbers(path, *words)
     assert (found["about"], found["paired_by_seed"]) == ("recipes", False)
     expected = stats.ttest_ind(x, y, equal_var=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from known_law import DOMAINS, LAWS, mixtures, optimum, proxies, swarm
+from known_law import DOMAINS, LAWS, UNIFORM, mixtures, optimum, proxies, swarm
 from numpy.testing import assert_allclose
 from scipy import optimize
 
@@ -120,7 +120,6 @@ def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
         fitted(weights_NxK, loss_NxK)
 
 
-UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])
 
 
