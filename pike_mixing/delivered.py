@@ -530,6 +530,7 @@ def tokens_of_rows(batch: Any) -> list[float]:
 
 
 def add_command(subparsers: Any) -> None:
+    """Adds the command `delivered`."""
     about = "whether a log's rows and tokens came as planned"
     command = subparsers.add_parser("delivered", help=about, description=about)
     command.set_defaults(run=report_on_log)

@@ -25,6 +25,7 @@ LARGEST = 1_000_000
 
 
 def add_command(subparsers: Any) -> None:
+    """Adds the command `explore`."""
     about = "a saved predictor as an HTML page with sliders"
     command = subparsers.add_parser("explore", help=about, description=__doc__)
     command.set_defaults(run=write_page_and_say_where)

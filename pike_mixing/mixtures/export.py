@@ -87,6 +87,7 @@ class Plan:
 
 
 def add_command(subparsers: Any) -> None:
+    """Adds the command `export`."""
     about = "a mixture as the files that a trainer reads"
     command = subparsers.add_parser("export", help=about, description=__doc__)
     command.set_defaults(run=export_from_options)

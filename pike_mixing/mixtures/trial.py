@@ -37,6 +37,7 @@ WIDTH, HEIGHT = 56, 14
 
 
 def add_command(subparsers: Any) -> None:
+    """Adds the command `try`."""
     about = "a finder on public runs: from 1M to 1B parameters, in seconds"
     command = subparsers.add_parser("try", help=about, description=__doc__.split("\n\n")[1])
     command.set_defaults(run=run_and_describe_trial)
