@@ -264,15 +264,14 @@ def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
         fitted = method.fit(*given)
         for place, test in fold.tests.items():
             weights_SxK, actual_SxM = test.weights_and_losses()
-            predicted_SxT, half_SxT = _predict_losses_and_spreads(
+            predicted_SxT, spread_SxT = _predict_losses_and_spreads(
                 method, fitted, weights_SxK, test.epochs_of_runs(), len(train.losses)
             )
+            half_SxT = None
             if place == fold.alike:
-                half_SxT = half_SxT * _calibrate_spread_scales(method, *given)
+                half_SxT = spread_SxT * _calibrate_spread_scales(method, *given)
             result[place] = _prediction_metrics(
-                predicted_SxT,
-                _append_mean_column(actual_SxM),
-                half_SxT if place == fold.alike else None,
+                predicted_SxT, _append_mean_column(actual_SxM), half_SxT
             )
     except Exception as error:  # Anybody's method may fail in any way: the board says how.
         return {place: {"failed": f"{type(error).__name__}: {error}"} for place in fold.tests}

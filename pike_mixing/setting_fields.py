@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import json
 import sys
 import textwrap
 import types
@@ -114,7 +115,6 @@ def wrap_text(text: str, indent: str, first: str | None = None) -> list[str]:
 
 
 def _yaml_text(value: Any) -> str:
-    plain = {None: "null", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
-        return plain[value]
+        return json.dumps(value)
     return f"{value:.4g}" if isinstance(value, float) and len(repr(value)) > 8 else str(value)

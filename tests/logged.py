@@ -32,7 +32,7 @@ def line(n, values, *, filter_="none", prompt="", document=None, **doc):
     return json.dumps({**row, **values}, ensure_ascii=False) + "\n"
 
 
-def write(folder, tasks, *, metrics=None, version=1, effective=None, date=DATE, model=None):
+def write(folder, tasks, *, metrics=None, version=1, date=DATE, model=None):
     """An evaluation's folder: lines of samples by task, and the results file; returns the folder.
 
     `model` are the arguments for the model, as text or by name.
@@ -52,7 +52,7 @@ def write(folder, tasks, *, metrics=None, version=1, effective=None, date=DATE, 
         "configs": {task: {"metric_list": listed} for task in tasks},
         "higher_is_better": {t: {name: h for name, (_, h) in metrics.items()} for t in tasks},
         "versions": dict.fromkeys(tasks, version),
-        "n-samples": {t: {"original": n, "effective": effective or n} for t, n in counts.items()},
+        "n-samples": {t: {"original": n, "effective": n} for t, n in counts.items()},
         "config": {"model": "hf", "model_args": model, "model_revision": "main", "model_sha": ""},
     }
     (folder / f"results_{date}.json").write_text(json.dumps(results), encoding="utf-8")

@@ -5,7 +5,7 @@ What they need beside NumPy is imported when one of them runs.
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pike_mixing.errors import InputError, refuse_without_package
 
@@ -24,7 +24,6 @@ MODELS = "names of a table's column `model`, or SCENARIO/SIZE/METHOD of a result
 
 
 def add_commands(subparsers: Any) -> None:
-    """Adds both commands to the library's."""
     compare = subparsers.add_parser("compare", help=ABOUT, description=ABOUT)
     compare.set_defaults(run=comparison_and_exit_code)
     compare.add_argument(
@@ -109,9 +108,9 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     read = _empty_scores(arguments)
     from pike_mixing.comparison import evaluations, plot, read_sides, report, scores, verdicts
 
-    for side, given in zip("AB", _sides_of_options(arguments), strict=True):
-        for path in given.paths:
-            read_sides.add_scores_of_path(path, side, given.model, read)
+    for side, (paths, model) in zip("AB", _sides_of_options(arguments), strict=True):
+        for path in paths:
+            read_sides.add_scores_of_path(path, side, model, read)
     evaluations.group_logs_into_runs(read)
     columns = _choose_columns(read)
     sides = read.runs("A"), read.runs("B")
@@ -141,15 +140,8 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     return text, code
 
 
-class _Side(NamedTuple):
-    """Where one side's scores are."""
-
-    paths: list[Path]
-    model: str | None
-    """Which model of a table or database it is."""
-
-
-def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
+def _sides_of_options(arguments: argparse.Namespace) -> list[tuple[list[Path], str | None]]:
+    """For A and B the paths, and which model of a table or database it is."""
     source, a, b, models = arguments.source, arguments.a, arguments.b, arguments.models
     if models is not None and len(models) != 2:
         raise InputError(f"--models: {', '.join(models)}: name two, first A, then B: --models A B")
@@ -162,14 +154,13 @@ def _sides_of_options(arguments: argparse.Namespace) -> tuple[_Side, _Side]:
             raise InputError(_missing_models_problem(source))
         if models[0] == models[1]:
             raise InputError(f"--models: both are {models[0]}: name two")
-        return _Side(source, models[0]), _Side(source, models[1])
+        return [(source, model) for model in models]
     if not (a and b):
         raise InputError(_missing_side_problem(arguments))
     twice = {p.resolve() for p in a} & {p.resolve() for p in b}
     if twice and models is None:
         raise InputError(f"{sorted(twice)[0]} is on both sides: give each run to one of them")
-    model_a, model_b = models or (None, None)
-    return _Side(a, model_a), _Side(b, model_b)
+    return list(zip((a, b), models or (None, None), strict=True))
 
 
 def _missing_models_problem(source: list[Path]) -> str:

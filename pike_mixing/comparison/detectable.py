@@ -1,12 +1,4 @@
-"""How large a difference so many seeds and items show: the power of the test over seeds.
-
-The test is close to that of `mean_difference.half_width`: a difference D counts where |D| exceeds
-
-    half = sqrt((t(S - 1) SD)^2 / S + (1.96 SE)^2),
-
-SD the standard deviation of the S seeds' differences, SE the error from items or documents, which
-all seeds share.
-"""
+"""How large a difference the comparison finds: the power of the test of `mean_difference`."""
 
 import functools
 import math
@@ -16,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.mean_difference import LEVEL, Estimate, half_width
 
-POWER, LEVEL = 0.8, 0.05
+POWER = 0.8
 MOST = 1000.0
 """More than so many times the validation text, runs or items nobody has."""
 
@@ -30,7 +23,7 @@ class VarianceGrid(NamedTuple):
     weight_V: Floats
 
 
-def variance_grid(degrees: int) -> VarianceGrid:
+def variance_grid(degrees: float) -> VarianceGrid:
     """V / degrees at 1000 evenly spaced values of ln V."""
     # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
     x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
@@ -38,28 +31,71 @@ def variance_grid(degrees: int) -> VarianceGrid:
     return VarianceGrid(np.exp(x) / degrees, density / density.sum())
 
 
+def detection_power(
+    difference: float,
+    estimate: Estimate,
+    level: float = LEVEL,
+    *,
+    runs: float = 1,
+    items: float = 1,
+) -> float:
+    """Probability that the comparison finds a true difference, with its sign.
+
+    Asked is a test of this two-sided level with so many times the estimate's runs and items of the
+    same kind. The observed difference is normal, with both errors' variances; of D degrees, the
+    square of the observed error over seeds is the true one's times V / D, V chi-squared.
+    """
+    assert estimate.of_items is not None
+    of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
+    fixed = math.hypot(
+        two_sided_t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
+    )
+    of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
+    if of_seeds:
+        degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
+        ratio_V, weight_V = variance_grid(degrees)
+        half_V = np.sqrt(
+            (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
+        )
+    else:
+        half_V, weight_V = np.array([fixed]), np.ones(1)
+    spread = math.hypot(of_seeds, of_items)
+    if not spread:
+        return float(weight_V @ (half_V < difference))
+    # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
+    missed = (half_V - difference) / (spread * math.sqrt(2))
+    return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
+
+
+def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
+    """The smallest true difference that the comparison finds with probability `POWER`."""
+
+    def is_detected(difference: float) -> bool:
+        return detection_power(difference, estimate, level) >= POWER
+
+    low, high = 0.0, half_width(estimate, level) or 0.0
+    while high and not is_detected(high):
+        low, high = high, 2 * high
+    while high - low > 1e-3 * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
+    return high
+
+
 @functools.lru_cache(maxsize=256)
 def detection_probability(
     difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
 ) -> float:
-    """Probability that the test finds a true difference, with its sign.
+    """`detection_power` over paired seeds and very many items.
 
-    The observed difference is normal with variance SD^2 / S + SE^2; the square of the observed SD
-    is SD^2 V / (S - 1), V chi-squared with S - 1 degrees. SD is that of at least two seeds'
-    differences, SE the error from the choice of items, both in the difference's unit; the level is
-    two-sided.
+    The SD is that of at least two seeds' differences, the error that from the choice of items, both
+    in the difference's unit; the level is two-sided.
     """
-    ratio, weight = variance_grid(seeds - 1)
-    of_seeds = (two_sided_t_quantile(level, seeds - 1) * seed_sd) ** 2 * ratio / seeds
-    half = np.sqrt(of_seeds + (two_sided_normal_quantile(level) * item_stderr) ** 2)
-    spread = math.sqrt(seed_sd**2 / seeds + item_stderr**2)
-    # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
-    missed = (half - difference) / (spread * math.sqrt(2))
-    return float(weight @ [math.erfc(z) for z in missed.tolist()]) / 2
+    return detection_power(difference, _paired_estimate(seed_sd, seeds, item_stderr), level)
 
 
 def wanted_item_factor(
-    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float
 ) -> float | None:
     """How many times the items show the difference with probability `POWER`, by the same seeds.
 
@@ -67,12 +103,15 @@ def wanted_item_factor(
     differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85. It is right
     to 1 %; None where even `MOST` would not do, since the seeds differ too much.
     """
+    estimate = _paired_estimate(seed_sd, seeds, item_stderr)
+    return smallest_sufficient_factor(
+        lambda factor: detection_power(difference, estimate, level, items=factor) >= POWER
+    )
 
-    def is_enough(factor: float) -> bool:
-        error = item_stderr / math.sqrt(factor)
-        return detection_probability(difference, seed_sd, seeds, error, level) >= POWER
 
-    return smallest_sufficient_factor(is_enough)
+def _paired_estimate(seed_sd: float, seeds: int, item_stderr: float) -> Estimate:
+    of_seeds = seed_sd / math.sqrt(seeds)
+    return Estimate(0.0, of_seeds=of_seeds, of_items=item_stderr, seeds=seeds, degrees=math.inf)
 
 
 def smallest_sufficient_factor(is_enough: Callable[[float], bool]) -> float | None:
@@ -84,31 +123,3 @@ def smallest_sufficient_factor(is_enough: Callable[[float], bool]) -> float | No
         middle = (low + high) / 2
         low, high = (low, middle) if is_enough(math.exp(middle)) else (middle, high)
     return math.exp(high)
-
-
-@functools.lru_cache(maxsize=256)
-def smallest_detectable(seed_sd: float, seeds: int, item_stderr: float = 0.0) -> float:
-    """The smallest true difference that the test finds with probability `POWER`.
-
-    Three seeds that differ by 1 and no error from items: 3.26, where the quantiles' own sum (4.303
-    + 1.061) / sqrt(3) = 3.10 is too small: that of a normal difference over a known spread.
-    Arguments as of `detection_probability`.
-    """
-    return smallest_detected(
-        lambda difference: detection_probability(difference, seed_sd, seeds, item_stderr) >= POWER,
-        math.sqrt(seed_sd**2 / seeds + item_stderr**2),
-        1e-4,
-    )
-
-
-def smallest_detected(
-    is_detected: Callable[[float], bool], start: float, tolerance: float
-) -> float:
-    """The smallest difference that is found, to a relative tolerance, looked for from a start."""
-    low, high = 0.0, start
-    while high and not is_detected(high):
-        low, high = high, 2 * high
-    while high - low > tolerance * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_detected(middle) else (middle, high)
-    return high

@@ -104,8 +104,8 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
         names = [*dict.fromkeys(run.name for run in runs)]
         if is_repeated and len({one.folder for one in parts}) == 1:
             names = [str(parts[0].folder)]
-        name = names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
-        into = Run(side, name + (f" (mean of {len(runs)} evaluations)" if is_repeated else ""))
+        mean = f" (mean of {len(runs)} evaluations)" if is_repeated else ""
+        into = Run(side, names_text(names, most=1) + mean)
         for column in scores.columns.values():
             column.average_runs(runs, into)
 

@@ -89,15 +89,12 @@ def run_means_and_document_errors(
 
     Given is one group by task; the tasks' weights sum to 1.
     """
-    means_S = weight_K @ [p.by_seed_S for p in parts]
-    if len(parts) == 1:
-        return means_S, weight_K[0] * parts[0].error_SxG
     _, place_J = np.unique(np.concatenate([p.document_G for p in parts]), return_inverse=True)
     places = np.split(place_J, np.cumsum([len(p.document_G) for p in parts])[:-1])
     error_SxN = np.zeros((len(parts[0].by_seed_S), place_J.max() + 1))
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
-    return means_S, error_SxN
+    return weight_K @ [p.by_seed_S for p in parts], error_SxN
 
 
 def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
@@ -107,14 +104,12 @@ def find_outlying_run(means_S: Floats, error_SxN: Floats) -> int | None:
     are too few to tell, and a run that differs on a few items is none: `error_SxN` is what
     documents add to each mean.
     """
-    count, spread = len(means_S), means_S.std(ddof=1) if len(means_S) > 1 else 0.0
-    if count < 4 or not spread:
-        return None
-    place = int(abs(means_S - means_S.mean()).argmax())
-    ratio = abs(means_S[place] - means_S.mean()) / spread
+    count, apart_S = len(means_S), abs(means_S - means_S.mean())
+    place = int(apart_S.argmax())
     chance = math.sqrt(((error_SxN[place] - error_SxN.mean(axis=0)) ** 2).sum())
-    if abs(means_S[place] - means_S.mean()) <= BEYOND_ITEMS * chance:
+    if count < 4 or not apart_S[place] or apart_S[place] <= BEYOND_ITEMS * chance:
         return None
+    ratio = apart_S[place] / means_S.std(ddof=1)
     rest = (count - 1) ** 2 / count - ratio**2
     t = math.inf if rest <= 0 else ratio * math.sqrt((count - 2) / rest)
     return place if count * two_sided_t_p(t, count - 2) < FAR_OFF else None

@@ -101,7 +101,6 @@ def _read_results(path: Path) -> tuple[str, list[_Item]]:
 
 
 def _replica_points(path: Path, details: dict[str, Any]) -> list[float]:
-    """Points of an item's replicas."""
     given = next((details[name] for name in RIGHT if details.get(name) is not None), None)
     values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):

@@ -76,7 +76,6 @@ def draw_svg(comparison: Comparison) -> str:
 
 
 def _figure_in_words(comparison: Comparison) -> str:
-    """The figure in words."""
     return "; ".join(
         f"{row_label(comparison, row)}: {row.estimate.difference:.4g} "
         f"({row.low:.4g} to {row.high:.4g}), {verdict_text(comparison, row)}"

@@ -9,6 +9,7 @@ from typing import Any
 from pike_mixing.comparison.detectable import MOST
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pike_mixing.comparison.verdicts import EQUAL, UNKNOWN, Comparison, Row
+from pike_mixing.errors import names_text
 
 HEAD = ("task", "metric", "A", "B", "A - B", "95 % interval", "p", "verdict")
 VALUES = (
@@ -107,12 +108,10 @@ def _row_cells(comparison: Comparison, row: Row) -> list[str]:
 
 
 def _side_lines(comparison: Comparison) -> list[str]:
-    result = []
-    for side, runs in zip("AB", comparison.runs, strict=True):
-        names = ", ".join(run.name for run in runs[:3])
-        more = f" and {len(runs) - 3} more" if len(runs) > 3 else ""
-        result.append(f"{side}: {names}{more}")
-    return result
+    return [
+        f"{side}: {names_text((run.name for run in runs), most=3)}"
+        for side, runs in zip("AB", comparison.runs, strict=True)
+    ]
 
 
 def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:

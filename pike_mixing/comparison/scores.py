@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 
 MOST = 1e100
 """Scores beyond it have no finite squares."""
@@ -256,8 +256,7 @@ class Scores:
         said = [f"{task} (has {', '.join(names)})" for task, names in lacking.items()]
         if not said:
             return self.notes
-        more = f" and {len(said) - 5} more" if len(said) > 5 else ""
-        return [*self.notes, f"without these metrics, and left out: {', '.join(said[:5])}{more}"]
+        return [*self.notes, f"without these metrics, and left out: {names_text(said, most=5)}"]
 
     def error_with_notes(self, message: str) -> InputError:
         """An error with what was noted behind it."""

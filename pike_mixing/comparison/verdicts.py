@@ -14,11 +14,10 @@ from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, sign_flip
 from pike_mixing.comparison.detectable import (
     POWER,
-    smallest_detected,
+    detectable_difference,
+    detection_power,
     smallest_sufficient_factor,
-    variance_grid,
 )
-from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.group_difference import (
     estimate_group_difference,
     find_outlying_run,
@@ -106,16 +105,14 @@ def compare(
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
     holm_K = sign_flip.holm_adjusted([p for _, p, _ in found])
     rows = [
-        _build_row([one], judged, None if judged.why_no_verdict else p, len(facts), margin, recipes)
+        _build_row([one], judged, p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
     ]
     mean = None
     if len(facts) > 1 and _have_common_unit(tasks):
         weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
         judged = _judge_mean(facts, weights, recipes)
-        mean = _build_row(
-            facts, judged, None if judged.why_no_verdict else judged.p, 1, margin, recipes, weights
-        )
+        mean = _build_row(facts, judged, judged.p, 1, margin, recipes, weights)
     return Comparison(
         recipes, runs, paired, margin, rows, mean, _comparison_warnings(facts, runs, recipes)
     )
@@ -233,16 +230,15 @@ def _build_row(
     margin: float | None, about_recipes: bool, weights: Sequence[float] | None = None,
 ) -> Row:  # fmt: skip
     found, p, why = judgement
-    single = facts[0].one if len(facts) == 1 else None
-    verdict = UNKNOWN
-    half = mean_difference.half_width(found)
-    strict = mean_difference.half_width(found, LEVEL / tests)
+    p_holm = p_holm if why is None else None
+    verdict, level = UNKNOWN, LEVEL / tests
+    low, high = mean_difference.interval_ends(found)
+    strict = mean_difference.half_width(found, level)
     known = why is None and strict is not None
     if known and margin is not None and abs(found.difference) + (strict or 0.0) < margin:
         verdict = EQUAL
     elif p_holm is not None and p_holm < LEVEL:
         verdict = BETTER if (found.difference > 0) == facts[0].one.higher else WORSE
-    level = LEVEL / tests
     open_ = known and verdict == UNKNOWN and found.difference != 0
     names = np.unique(np.concatenate([one.document_G for one in facts]))
     means = [
@@ -250,14 +246,14 @@ def _build_row(
         for side in (0, 1)
     ]
     return Row(
-        task=single.task if single else None,
+        task=facts[0].one.task if len(facts) == 1 else None,
         metric=facts[0].one.metric if len({one.one.metric for one in facts}) == 1 else "scores",
         higher_is_better=facts[0].one.higher,
         a=means[0],
         b=means[1],
         estimate=found,
-        low=None if half is None else found.difference - half,
-        high=None if half is None else found.difference + half,
+        low=low,
+        high=high,
         p=p,
         p_holm=p_holm,
         verdict=verdict,
@@ -303,48 +299,6 @@ def _have_common_unit(tasks: Sequence[Paired]) -> bool:
     if len({one.higher for one in tasks}) > 1:
         return False
     return all(one.is_within_one for one in tasks) or len({one.metric for one in tasks}) == 1
-
-
-def detection_power(
-    difference: float,
-    estimate: Estimate,
-    level: float = LEVEL,
-    *,
-    runs: float = 1,
-    items: float = 1,
-) -> float:
-    """Probability that the comparison finds a true difference, with its sign.
-
-    Asked is a test of this level with so many times the estimate's runs and items of the same kind.
-    """
-    assert estimate.of_items is not None
-    of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
-    fixed = math.hypot(
-        two_sided_t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
-    )
-    of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
-    if of_seeds:
-        degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
-        ratio_V, weight_V = variance_grid(degrees)  # type: ignore[arg-type]
-        half_V = np.sqrt(
-            (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
-        )
-    else:
-        half_V, weight_V = np.array([fixed]), np.ones(1)
-    spread = math.hypot(of_seeds, of_items)
-    if not spread:
-        return float(weight_V @ (half_V < difference))
-    missed = (half_V - difference) / (spread * math.sqrt(2))
-    return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
-
-
-def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
-    """The smallest true difference that the comparison finds with probability `POWER`."""
-    return smallest_detected(
-        lambda difference: detection_power(difference, estimate, level) >= POWER,
-        mean_difference.half_width(estimate, level) or 0.0,
-        1e-3,
-    )
 
 
 def _runs_wanted(estimate: Estimate, level: float) -> float | None:

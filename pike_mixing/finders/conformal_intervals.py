@@ -5,7 +5,7 @@ a fit of the others (Barber et al. 2021, the jackknife). Of n scores
 
     |measured - predicted| / relative uncertainty
 
-the ceil(level (n + 1))-th smallest, times the relative uncertainty of a new mixture, is the half
+the ceil(LEVEL (n + 1))-th smallest, times the relative uncertainty of a new mixture, is the half
 width. It holds a new run with at least this probability where new mixtures come as the old ones
 did, whatever is fitted. Runs of another size, and mixtures far from all others, come otherwise.
 
@@ -50,7 +50,6 @@ class Intervals:
     coverage: float
     """Share of the held-out runs within the intervals that the other blocks calibrate."""
     runs: int
-    level: float = LEVEL
 
     def half_widths(self, predictor: Any, weights_SxK: Floats) -> Floats:
         """Of the predicted losses of mixtures [S], nats per token."""
@@ -63,23 +62,23 @@ def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK))
 
 
-def intervals_of_held_out_runs(held_out: HeldOut, level: float = LEVEL) -> Intervals | None:
-    """The intervals of held-out runs; None where the mixtures are too few for this level."""
-    scale = score_quantile(held_out.scores, held_out.mixtures, level)
+def intervals_of_held_out_runs(held_out: HeldOut) -> Intervals | None:
+    """The intervals of held-out runs; None where the mixtures are too few for `LEVEL`."""
+    scale = score_quantile(held_out.scores, held_out.mixtures)
     if not math.isfinite(scale):
         return None
     within = []
     for block in np.unique(held_out.block_N):
         out_N = held_out.block_N == block
         share = 1 - out_N.mean()
-        rest = score_quantile(held_out.scores[~out_N], round(held_out.mixtures * share), level)
+        rest = score_quantile(held_out.scores[~out_N], round(held_out.mixtures * share))
         within += (held_out.scores[out_N] <= rest).tolist()
-    return Intervals(scale, float(np.mean(within)), len(within), level)
+    return Intervals(scale, float(np.mean(within)), len(within))
 
 
-def score_quantile(score_N: Floats, mixtures: int, level: float = LEVEL) -> float:
-    """The ceil(level (n + 1))-th of n mixtures' scores; infinite where n is too small."""
-    rank = math.ceil(round(level * (mixtures + 1), 9))
+def score_quantile(score_N: Floats, mixtures: int) -> float:
+    """The ceil(LEVEL (n + 1))-th of n mixtures' scores; infinite where n is too small."""
+    rank = math.ceil(round(LEVEL * (mixtures + 1), 9))
     if rank > mixtures:
         return math.inf
     place = math.ceil(round(rank / mixtures * len(score_N), 9))

@@ -4,12 +4,14 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.finders.conformal_intervals import HeldOut
+from pike_mixing.numerics.simplex import effective_domains
 
 OUTSIDE = 1e-6
 """A mixture further than this from every average of the proxies' mixtures lies outside of them."""
@@ -70,12 +72,27 @@ def fewest_mixtures_for_folds(training_mixtures: int, folds: int) -> int:
     )
 
 
-def held_out_diagnostics(predicted_N: Floats, actual_N: Floats) -> dict[str, float | None]:
-    """Diagnostics of predictions of losses, nats per token, that no fit has seen."""
+def fit_diagnostics(
+    held_out_N: Floats, actual_N: Floats, weights_K: Floats, predicted_2: Iterable[float]
+) -> dict[str, Any]:
+    """What every finder that predicts says of its fit; losses and errors in nats per token.
+
+    Args:
+        held_out_N: Losses of the target as predicted by fits that have not seen the run.
+        actual_N: The same as measured.
+        weights_K: The mixture that is found.
+        predicted_2: Predicted losses of the target for that mixture and for equal weights.
+    """
+    predicted, uniform = map(float, predicted_2)
     return {
-        "held_out_rmse": rmse(predicted_N, actual_N),
-        "held_out_spearman": spearman(predicted_N, actual_N),
-        "held_out_r_squared": r_squared(predicted_N, actual_N),
+        "runs": len(actual_N),
+        "held_out_rmse": rmse(held_out_N, actual_N),
+        "held_out_spearman": spearman(held_out_N, actual_N),
+        "held_out_r_squared": r_squared(held_out_N, actual_N),
+        "predicted_loss": predicted,
+        "predicted_loss_uniform": uniform,
+        "best_proxy_loss": float(actual_N.min()),
+        "effective_domains": effective_domains(weights_K),
     }
 
 

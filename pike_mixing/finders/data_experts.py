@@ -26,7 +26,6 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, mixmin, slsqp
 from pike_mixing.finders.interface import FinderResult, Proxy, Reads, Swarm
-from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.setting_limits import Limits, NonNegativeInt, Proportions
 from pike_mixing.settings import CheckedSettings
 
@@ -80,18 +79,9 @@ class MDE(CheckedSettings):
         uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
         weights_K = _lowest_mixture(features, line, [*weights_NxK[order], uniform_K])
-        return FinderResult(
-            weights_K,
-            {
-                "runs": len(target_N),
-                "penalty": penalty,
-                **cross_validation.held_out_diagnostics(held_out_N, target_N),
-                "predicted_loss": _predicted_loss_and_slope(features, line, weights_K)[0],
-                "predicted_loss_uniform": _predicted_loss_and_slope(features, line, uniform_K)[0],
-                "best_proxy_loss": float(target_N.min()),
-                "effective_domains": effective_domains(weights_K),
-            },
-        )
+        predicted_2 = [_predicted_loss(features, line, w) for w in (weights_K, uniform_K)]
+        diagnostics = cross_validation.fit_diagnostics(held_out_N, target_N, weights_K, predicted_2)
+        return FinderResult(weights_K, diagnostics | {"penalty": penalty})
 
     def _fit_model_and_penalty(
         self, weights_NxK: Floats, feature_NxC: Floats, left_N: Floats
@@ -176,26 +166,26 @@ def _fit_ridge(feature_NxC: Floats, left_N: Floats, penalty: float) -> LinearMod
     return LinearModel(float(left_N.mean() - centre_C @ c_C), c_C)
 
 
-def _predicted_loss_and_slope(
-    features: Features, line: LinearModel, weights_K: Floats
-) -> tuple[float, Floats]:
-    """The predicted loss of a mixture, and its slope."""
+def _predicted_loss(features: Features, line: LinearModel, weights_K: Floats) -> float:
     feature_1xC, base_1 = features.features_and_mean_losses(weights_K[None])
-    slope_IxK = features.slope(weights_K)
-    K = len(weights_K)
-    slope_K = (features.target_I + line.c_C[K:]) @ slope_IxK + line.c_C[:K]
-    return float(base_1[0] + line.predict(feature_1xC)[0]), slope_K
+    return float(base_1[0] + line.predict(feature_1xC)[0])
 
 
 def _lowest_mixture(features: Features, line: LinearModel, starts: Sequence[Floats]) -> Floats:
     """The mixture of the lowest prediction, by SLSQP from each start; never worse than the best."""
+
+    def loss(weights_K: Floats) -> float:
+        return _predicted_loss(features, line, weights_K)
+
+    def slope(weights_K: Floats) -> Floats:
+        K = len(weights_K)
+        return (features.target_I + line.c_C[K:]) @ features.slope(weights_K) + line.c_C[:K]
+
     result = list(starts)
     for start_K in starts:
         bounds = [(0.0, 1.0)] * len(start_K)
-        done = slsqp.minimise_over_simplex(
-            lambda w: _predicted_loss_and_slope(features, line, w), start_K, True, bounds, steps=500
-        )
+        done = slsqp.minimise_over_simplex(loss, start_K, slope, bounds, steps=500)
         at_K = np.maximum(done.x, 0)
         if np.isfinite(at_K).all() and at_K.sum() > 0:
             result.append(at_K / at_K.sum())
-    return min(result, key=lambda w: _predicted_loss_and_slope(features, line, w)[0])
+    return min(result, key=loss)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import Intervals, intervals_of_held_out_runs
 from pike_mixing.finders.interface import FinderResult, Swarm, SwarmFinder
@@ -134,9 +134,8 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     ]
     if not shown:
         return []
-    more = f" and {len(shown) - 5} more" if len(shown) > 5 else ""
     return [
-        f"the training would read other epochs than the runs did: {', '.join(shown[:5])}{more}: "
+        f"the training would read other epochs than the runs did: {names_text(shown, most=5)}: "
         "what they say of repeated text does not hold; train runs with as much less text"
     ]
 

@@ -136,7 +136,7 @@ def _loss_interval(result: Fit) -> dict[str, float] | None:
     half = float(result.intervals.half_widths(found.predictor, found.weights_K[None])[0])
     predicted = found.diagnostics["predicted_loss"]
     return {
-        "level": result.intervals.level,
+        "level": conformal_intervals.LEVEL,
         "low": predicted - half,
         "high": predicted + half,
         "coverage": result.intervals.coverage,

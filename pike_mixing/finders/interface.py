@@ -152,23 +152,18 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def require_final_inventory(self, setting: str) -> Inventory:
-        """`final_inventory`, for a setting that cannot do without it."""
-        if (goal := self.final_inventory()) is None:
-            raise InputError(
-                f"{setting}: how much text there is for the mixture is not known: give the table "
-                "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
-                "DOMAIN=TOKENS"
-            )
-        return goal
-
     def weight_caps(self, epochs: float | None) -> Floats:
         """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`."""
         if epochs is None:
             return np.full(len(self.domains), np.inf)
         if len(self.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
-        goal = self.require_final_inventory("epochs")
+        if (goal := self.final_inventory()) is None:
+            raise InputError(
+                "epochs: how much text there is for the mixture is not known: give the table "
+                "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
+                "DOMAIN=TOKENS"
+            )
         cap_K = epochs * goal.available_K / goal.tokens
         # Caps of exactly a whole mixture can fall short of 1 by rounding.
         if cap_K.sum() < 1 - 1e-9:

@@ -17,7 +17,6 @@ from pike_mixing.finders import cross_validation, exponential_law
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.setting_limits import (
     Limits,
     NonNegativeFloat,
@@ -82,24 +81,22 @@ class MixingLaw(CheckedSettings):
         program = self.fit(swarm)
         laws = program.laws
         weights_K, residual = solve_with_residual(program)
-        uniform_K, full_K = swarm.uniform_weights(), weights_K >= program.cap_K - 1e-9
+        full_K = weights_K >= program.cap_K - 1e-9
         predicted_NxK, blocks = self._predict_held_out(weights_NxK, loss_NxK, program.target_K)
-        diagnostics = {
-            "runs": len(loss_NxK),
+        predicted_2 = program.loss(weights_K), program.loss(swarm.uniform_weights())
+        diagnostics = cross_validation.fit_diagnostics(
+            blocks.predicted_N, blocks.actual_N, weights_K, predicted_2
+        )
+        diagnostics |= {
             "held_out_rmse_by_domain": _by_domain(
                 losses, np.sqrt(((predicted_NxK - loss_NxK) ** 2).mean(axis=0))
             ),
-            **cross_validation.held_out_diagnostics(blocks.predicted_N, blocks.actual_N),
-            "predicted_loss": program.loss(weights_K),
             "predicted_loss_by_domain": _by_domain(losses, laws.losses(weights_K[None])[0]),
-            "predicted_loss_uniform": program.loss(uniform_K),
             "predicted_loss_prior": program.loss(program.prior_K),
-            "best_proxy_loss": float((loss_NxK @ program.target_K).min()),
             "kl_to_prior": program.divergence(weights_K),
             "kkt_residual": residual,
             "capped": [d for d, full in zip(domains, full_K, strict=True) if full],
             "outside_proxies": cross_validation.is_outside_hull(weights_K, weights_NxK),
-            "effective_domains": effective_domains(weights_K),
             "laws": {
                 d: {"c": float(c), "b": float(b), "t": _by_domain(domains, t_K)}
                 for d, c, b, t_K in zip(losses, laws.c_K, laws.b_K, laws.t_KxK, strict=True)

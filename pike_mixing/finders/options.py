@@ -25,19 +25,14 @@ def _named_pair(text: str) -> str:
 
 
 def parse_pairs(
-    texts: Sequence[str],
-    option: str,
-    default: float | None = None,
-    example: Callable[[str], str] = _named_pair,
+    texts: Sequence[str], option: str, example: Callable[[str], str] = _named_pair
 ) -> dict[str, Any]:
     """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
 
     The example is what to type in place of a text without `=`.
     """
-    alone = [text for text in texts if "=" not in text and default is not None]
-    given = [f"{text}=" if text in alone else text for text in texts]
-    pairs = parse_text_pairs(given, option, example)
-    return {name: default if name in alone else _parse_value(text) for name, text in pairs.items()}
+    pairs = parse_text_pairs(texts, option, example)
+    return {name: _parse_value(text) for name, text in pairs.items()}
 
 
 def parse_text_pairs(
@@ -78,8 +73,13 @@ def parse_numbers(
     default: float | None = None,
     at_least: float = -math.inf,
 ) -> dict[str, float]:
-    """Parses finite numbers by name, of the known names where these are given."""
-    values = parse_pairs(texts, option, default, lambda text: f"{text}=1")
+    """Parses finite numbers by name, of the known names where these are given.
+
+    A name alone has the `default`, where there is one.
+    """
+    if default is not None:
+        texts = [text if "=" in text else f"{text}={default}" for text in texts]
+    values = parse_pairs(texts, option, lambda text: f"{text}=1")
     problems = [
         unknown_name_message(n, names, option)
         for n in values

@@ -53,14 +53,7 @@ def score_predictions(
     told = {
         name: value_with_interval(value_1[0], drawn[name]) for name, value_1 in measured.items()
     }
-    return {
-        "runs": N,
-        "spearman": told["spearman"],
-        "regret": told["regret"],
-        "regret_of_chance": float(actual_N.mean() - actual_N.min()),
-        "worth": told["worth"],
-        "slope": told["slope"],
-    }
+    return {"runs": N, "regret_of_chance": float(actual_N.mean() - actual_N.min()), **told}
 
 
 def value_with_interval(value: float, drawn_S: Floats) -> dict[str, float]:

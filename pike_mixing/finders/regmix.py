@@ -17,7 +17,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation
 from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.interface import FinderResult, Reads, Swarm
-from pike_mixing.numerics.simplex import capped_weights, effective_domains
+from pike_mixing.numerics.simplex import capped_weights
 from pike_mixing.setting_limits import (
     Limits,
     NonNegativeInt,
@@ -105,24 +105,13 @@ class RegMix(CheckedSettings):
         weights_NxK, target_N = self._mixtures_and_target_losses(swarm)
         trees = self.fit(swarm)
         weights_K, averaged = trees.optimum_and_mixtures_averaged()
-        uniform_K = by_domain.equal_weights(len(swarm.domains))
         blocks = self._predict_held_out(weights_NxK, target_N)
-        predicted_2 = trees.losses(np.stack([weights_K, uniform_K]))
-        return FinderResult(
-            weights_K,
-            {
-                "runs": len(target_N),
-                **cross_validation.held_out_diagnostics(blocks.predicted_N, target_N),
-                "trees": trees.booster.num_trees(),
-                "averaged": averaged,
-                "predicted_loss": float(predicted_2[0]),
-                "predicted_loss_uniform": float(predicted_2[1]),
-                "best_proxy_loss": float(target_N.min()),
-                "effective_domains": effective_domains(weights_K),
-            },
-            trees,
-            blocks,
+        predicted_2 = trees.losses(np.stack([weights_K, swarm.uniform_weights()]))
+        diagnostics = cross_validation.fit_diagnostics(
+            blocks.predicted_N, target_N, weights_K, predicted_2
         )
+        diagnostics |= {"trees": trees.booster.num_trees(), "averaged": averaged}
+        return FinderResult(weights_K, diagnostics, trees, blocks)
 
     def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> "Trees":
         """The trees alone, without errors on held-out proxies.

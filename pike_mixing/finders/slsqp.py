@@ -9,23 +9,19 @@ from pike_mixing.arrays import Floats
 
 
 def minimise_over_simplex(
-    objective: Callable[[Floats], Any],
+    objective: Callable[[Floats], float],
     start_K: Floats,
-    slope: Callable[[Floats], Floats] | bool,
+    slope: Callable[[Floats], Floats],
     bounds: Sequence[tuple[float, float]],
     constraints: Sequence[Mapping[str, Any]] = (),
     *,
     steps: int = 1000,
     ftol: float = 1e-10,
 ) -> Any:
-    """SciPy's result for the lowest objective among weights [K] within bounds that sum to 1.
-
-    `slope` is the objective's gradient; True where the objective gives both.
-    """
+    """SciPy's result for the lowest objective among weights [K] within bounds that sum to 1."""
     from scipy import optimize
 
     sums_to_1 = {"type": "eq", "fun": lambda w: w.sum() - 1, "jac": np.ones_like}
-    options = {"maxiter": steps, "ftol": ftol}
     return optimize.minimize(
         objective,
         start_K,
@@ -33,5 +29,5 @@ def minimise_over_simplex(
         method="SLSQP",
         bounds=bounds,
         constraints=[sums_to_1, *constraints],
-        options=options,
+        options={"maxiter": steps, "ftol": ftol},
     )

@@ -17,7 +17,6 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, slsqp
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
-from pike_mixing.numerics.simplex import effective_domains
 from pike_mixing.setting_limits import (
     Limits,
     NonNegativeInt,
@@ -85,28 +84,20 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             of_rest = dataclasses.replace(surface, model=model)
             uncertainty_N[part] = of_rest.relative_uncertainty(weights_NxK[part])
         predicted_N = held_out_NxM @ surface.target_M
-        weights_K, uniform_K = surface.optimum(), swarm.uniform_weights()
-        predicted_2 = surface.losses(np.stack([weights_K, uniform_K]))
         target_N = loss_NxM @ surface.target_M
-        errors = [
-            cross_validation.rmse(*pair) for pair in zip(held_out_NxM.T, loss_NxM.T, strict=True)
-        ]
-        return FinderResult(
-            weights_K,
-            {
-                "runs": len(target_N),
-                "held_out_rmse_by_domain": dict(zip(swarm.losses, errors, strict=True)),
-                **cross_validation.held_out_diagnostics(predicted_N, target_N),
-                "predicted_loss": float(predicted_2[0]),
-                "predicted_loss_uniform": float(predicted_2[1]),
-                "best_proxy_loss": float(target_N.min()),
-                "effective_domains": effective_domains(weights_K),
-            },
-            surface,
-            cross_validation.held_out_of_folds(
-                predicted_N, target_N, weights_NxK, parts, uncertainty_N
-            ),
+        weights_K = surface.optimum()
+        predicted_2 = surface.losses(np.stack([weights_K, swarm.uniform_weights()]))
+        diagnostics = cross_validation.fit_diagnostics(
+            predicted_N, target_N, weights_K, predicted_2
         )
+        diagnostics["held_out_rmse_by_domain"] = {
+            name: cross_validation.rmse(*pair)
+            for name, *pair in zip(swarm.losses, held_out_NxM.T, loss_NxM.T, strict=True)
+        }
+        blocks = cross_validation.held_out_of_folds(
+            predicted_N, target_N, weights_NxK, parts, uncertainty_N
+        )
+        return FinderResult(weights_K, diagnostics, surface, blocks)
 
     def fit(self, swarm: Swarm, same_way_as: FinderResult | None = None) -> "Surface":
         """The formulas alone, without errors on held-out runs."""

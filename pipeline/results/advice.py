@@ -19,13 +19,8 @@ import numpy as np
 import yaml
 
 from pike_mixing.apportion import apportion
-from pike_mixing.comparison.detectable import (
-    LEVEL,
-    POWER,
-    detection_probability,
-    wanted_item_factor,
-)
-from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
+from pike_mixing.comparison.detectable import POWER, detection_probability, wanted_item_factor
+from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS, LEVEL
 from pike_mixing.errors import InputError
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks

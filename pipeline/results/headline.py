@@ -9,8 +9,7 @@ from typing import Any
 
 import jinja2
 
-from pike_mixing.comparison.detectable import LEVEL
-from pike_mixing.comparison.mean_difference import LEAST_SEEDS
+from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pipeline.results import advice, labels, number_marks, report_facts
 from pipeline.results.database_reader import Row, open_current_version, query_rows
 from pipeline.runtime.output_formats import count_of

@@ -22,8 +22,7 @@ from scipy import stats
 from benchmarks import comparison_rates
 from benchmarks.comparison_rates import Cell
 from pike_mixing.__main__ import main
-from pike_mixing.comparison import verdicts
-from pike_mixing.comparison.detectable import detection_probability
+from pike_mixing.comparison.detectable import detectable_difference, detection_power
 from pike_mixing.comparison.mean_difference import Estimate
 
 
@@ -174,28 +173,27 @@ def test_weights_make_the_mean_by_token_and_items_of_a_document_count_once(tmp_p
 # Several runs ----------------------------------------------------------------------------------
 
 
-def recipes(tmp_path, *, seeds=None, shift=0.0, runs=4):
+def recipes(tmp_path, seed_names):
+    """A table of four runs of x and of y, and the means of each; seeds begin with these names."""
     draw = np.random.default_rng(3)
-    item, rows = draw.normal(size=60), []
-    values = {}
-    for model in "xy":
-        for run in range(runs):
-            of = item + draw.normal() + draw.normal(size=60) * 1e-9 + (shift if model == "x" else 0)
-            values[model, run] = of.mean()
-            name = (seeds or range(runs))[run] if seeds is None else f"{seeds[model]}{run}"
-            rows += [(model, n, v, name) for n, v in enumerate(of)]
+    item, rows, means = draw.normal(size=60), [], {"x": [], "y": []}
+    for model, name in zip("xy", seed_names, strict=True):
+        for run in range(4):
+            of = item + draw.normal() + draw.normal(size=60) * 1e-9
+            means[model].append(of.mean())
+            rows += [(model, n, v, f"{name}{run}") for n, v in enumerate(of)]
     path = table(tmp_path / "runs.csv", rows, "model,item,score,seed")
-    return path, *([values[m, r] for r in range(runs)] for m in "xy")
+    return path, means["x"], means["y"]
 
 
 def test_two_recipes_are_a_t_test_over_their_runs(tmp_path, numbers):
     # Items alike in all runs: only seeds are random. Same seeds: paired; others: Welch's test.
-    path, x, y = recipes(tmp_path)
+    path, x, y = recipes(tmp_path, ("s", "s"))
     words = ("--models", "x", "y", "--higher")
     found = numbers(path, *words)
     assert (found["about"], found["paired_by_seed"]) == ("recipes", True)
     assert found["tasks"][0]["p"] == pytest.approx(stats.ttest_rel(x, y).pvalue, rel=1e-4)
-    path, x, y = recipes(tmp_path, seeds={"x": "a", "y": "b"})
+    path, x, y = recipes(tmp_path, ("a", "b"))
     found = numbers(path, *words)
     assert (found["about"], found["paired_by_seed"]) == ("recipes", False)
     expected = stats.ttest_ind(x, y, equal_var=False)
@@ -823,20 +821,12 @@ def test_tables_in_three_forms_are_one(tmp_path, numbers):
     assert all(one == found[0] for one in found)
 
 
-def test_power_is_that_of_the_pipelines_test():
-    # Documents of which there are many, four paired seeds: the same test.
+def test_power_with_more_runs_is_that_of_their_smaller_error():
     found = Estimate(0.0, of_seeds=0.6 / 2, of_items=0.2, seeds=4, degrees=1e9)
-    for size in (0.3, 1.0, 2.0):
-        expected = detection_probability(size, 0.6, 4, 0.2)
-        assert verdicts.detection_power(size, found) == pytest.approx(expected, abs=1e-6)
-    assert verdicts.detection_power(verdicts.detectable_difference(found), found) == pytest.approx(
-        0.8, abs=1e-3
-    )
+    assert detection_power(detectable_difference(found), found) == pytest.approx(0.8, abs=1e-3)
     # Sixteen runs in the place of four: half the error, and fifteen degrees.
     more = Estimate(0.0, of_seeds=0.3 / 2, of_items=0.2, seeds=16, degrees=1e9)
-    assert verdicts.detection_power(0.6, found, runs=4) == pytest.approx(
-        verdicts.detection_power(0.6, more)
-    )
+    assert detection_power(0.6, found, runs=4) == pytest.approx(detection_power(0.6, more))
 
 
 @pytest.mark.slow

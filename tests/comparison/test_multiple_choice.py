@@ -4,8 +4,15 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from pike_mixing.comparison.multiple_choice import SCORES, accuracy_percent, item_points
+from pike_mixing.comparison.multiple_choice import (
+    SCORES,
+    accuracy_percent,
+    clustered_mean,
+    item_points,
+)
 
 
 def test_points_are_shared_by_the_best():
@@ -31,3 +38,16 @@ def test_scores_by_hand():
         "per_token": -3, "sum": -6, "per_character": -3, "per_byte": -3, "per_character_olmes": -2,
         "unconditional": -4, "raw": -6, "pmi": -4, "answer_only": -2,
     }  # fmt: skip
+
+
+def test_one_cluster_has_no_error_and_empty_ones_do_not_count():
+    assert clustered_mean([6.0], [4]) == (1.5, None)
+    assert clustered_mean([2.0, 0.0], [1, 0]) == (2.0, None)
+    assert clustered_mean([2.0, 0.0, 6.0], [1, 0, 1]) == clustered_mean([2.0, 6.0], [1, 1])
+
+
+@given(st.lists(st.floats(-10, 10), min_size=2, max_size=20))
+def test_clusters_of_one_give_the_ordinary_standard_error(values):
+    mean, stderr = clustered_mean(values, np.ones(len(values)))
+    assert mean == pytest.approx(np.mean(values), abs=1e-9)
+    assert stderr == pytest.approx(np.std(values, ddof=1) / math.sqrt(len(values)), abs=1e-9)

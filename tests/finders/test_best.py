@@ -43,13 +43,6 @@ def test_the_lowest_mean_loss_wins():
     }
 
 
-def test_the_target_weighs_the_losses():
-    # 1/4 and 3/4: 2.75, 2.875, 2.5.
-    found = Best(target={"prose": 3, "code": 1}).find(Swarm(DOMAINS, RUNS))
-    assert found.diagnostics["run"] == "b"
-    assert found.diagnostics["loss"] == 2.5
-
-
 def test_of_equal_losses_the_first_name_wins():
     runs = [run("z", (0.2, 0.8), (1, 2)), run("y", (0.8, 0.2), (2, 1)), run("x", (1, 0), (9, 9))]
     assert Best().find(Swarm(DOMAINS, runs)).diagnostics["run"] == "y"

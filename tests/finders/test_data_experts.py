@@ -151,13 +151,6 @@ def test_no_mixture_is_better_than_the_gap_allows(seed):
     assert found.loss <= others_S.min() + found.gap
 
 
-def test_losses_of_mixed_predictions_by_hand():
-    # Equal weights: means of (0.8, 0.2) and (0.1, 0.5); the first alone: 0.8 and 0.1.
-    log_probability_ExK = np.log(np.array([[0.8, 0.2], [0.1, 0.5]]))
-    found_S = mixmin.mixture_losses(log_probability_ExK, np.array([[0.5, 0.5], [1.0, 0.0]]))
-    assert_allclose(found_S, [-np.log(0.5 * 0.3) / 2, -np.log(0.8 * 0.1) / 2])
-
-
 def test_very_small_probabilities_are_no_zeros():
     found = mixmin.find_weights(np.array([[-5000.0, -5001.0], [-4000.0, -3999.0]]))
     assert_allclose(found.weights_K, [0.5, 0.5], atol=1e-4)

@@ -58,14 +58,6 @@ def test_a_d_optimal_design_of_three_runs_goes_to_the_corners():
     assert next_K.argmax() == 2
 
 
-def test_a_d_optimal_design_tells_more_than_a_random_one():
-    def volume(chosen_NxK):
-        return np.linalg.det(chosen_NxK.T @ chosen_NxK)
-
-    optimal = volume(propose_mixtures("d-optimal", 8, FREE, NOTHING))
-    assert all(optimal > volume(FREE.mixtures(8, seed)) for seed in range(20))
-
-
 def test_what_runs_show_by_hand():
     # Optima (1, 0) and (0, 1), each trained 4 times with noise 0.1: a coefficient's standard error
     # is 0.1 / 2; of (s_1 - s_2) / 2 it is 0.1 / 2 / sqrt 2.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
-from known_law import DOMAINS, LAWS, mixtures, optimum, proxies, swarm
+from known_law import DOMAINS, LAWS, UNIFORM, mixtures, optimum, proxies, swarm
 from numpy.testing import assert_allclose
 from scipy import optimize
 
@@ -120,7 +120,6 @@ def test_a_fit_that_does_not_converge_is_refused(monkeypatch):
         fitted(weights_NxK, loss_NxK)
 
 
-UNIFORM = np.full(3, 1 / 3)
 PRIOR = np.array([0.6, 0.3, 0.1])
 
 
@@ -168,15 +167,6 @@ def test_the_tangent_program_by_hand():
     # A cap at half of 0.6: what is left over goes to the others in the prior's odds.
     asked = posed(prior=PRIOR, cap=(0.3, 1, 1))
     assert_allclose(asked.tangent_minimiser(np.zeros(3), 1), [0.3, 0.525, 0.175])
-
-
-def test_the_slope_is_that_of_finite_differences():
-    asked, step = posed(target=[0.5, 0.3, 0.2]), 1e-6
-    differences = [
-        (asked.loss(UNIFORM + step * e) - asked.loss(UNIFORM - step * e)) / (2 * step)
-        for e in np.eye(3)
-    ]
-    assert_allclose(asked.slope(UNIFORM), differences, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kl", [0.0, 0.05])

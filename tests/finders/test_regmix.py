@@ -2,14 +2,13 @@ import dataclasses
 
 import numpy as np
 import pytest
-from known_law import DOMAINS, LAWS, optimum, proxies, swarm
+from known_law import DOMAINS, LAWS, UNIFORM, optimum, proxies, swarm
 from numpy.testing import assert_allclose, assert_array_equal
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Swarm
 from pike_mixing.finders.regmix import RegMix
 
-UNIFORM = np.full(3, 1 / 3)
 TARGET = {"code": 3, "prose": 1, "talk": 1}
 TARGET_K = np.array([0.6, 0.2, 0.2])
 

@@ -1,5 +1,6 @@
 """Finders that fit one smooth formula: their equations, optima, records and refusals."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -16,11 +17,11 @@ from pike_mixing.finders.scheffe import Scheffe, polynomial_terms
 TEXT_K = np.array([200.0, 1000.0, 4000.0])
 
 
-def known(count=40, noise=0.005, text_K=TEXT_K):
+def known(count=40):
     """Runs of 1,000 tokens each whose losses follow an exponential law."""
     runs = [
-        Proxy(p.name, p.weights_K, p.loss_K, tokens=1000.0, available_K=text_K)
-        for p in proxies(count, noise=noise)
+        dataclasses.replace(run, tokens=1000.0, available_K=TEXT_K)
+        for run in proxies(count, noise=0.005)
     ]
     return Swarm(DOMAINS, runs)
 
@@ -77,12 +78,11 @@ def test_known_losses_are_predicted_and_the_optimum_is_found_again(name, error, 
     assert_allclose(again.predictor.optimum(), result.weights_K, atol=1e-5)
 
 
-def world(count, seed, text_SxK=None):
+def world(count, seed):
     """Runs of 1,000 tokens whose losses depend on epochs alone: they fall to 4, then rise."""
     random = np.random.default_rng(seed)
     weights_NxK = random.dirichlet(np.ones(3), count)
-    if text_SxK is None:
-        text_SxK = 1000 / np.exp(random.uniform(np.log(0.3), np.log(30), (count, 3)))
+    text_SxK = 1000 / np.exp(random.uniform(np.log(0.3), np.log(30), (count, 3)))
     epochs_NxK = weights_NxK * 1000 / text_SxK
     harm_NxK = np.logaddexp(0, np.log1p(epochs_NxK) - np.log(5)) ** 2
     loss_N = 4 - (1 - np.exp(-np.sqrt(epochs_NxK))).sum(axis=1) + harm_NxK @ [0.5, 0.3, 0.1]

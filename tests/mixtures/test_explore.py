@@ -1,6 +1,7 @@
 """The explorer's page in a browser: the library's numbers, by keyboard, without a barrier."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import re
@@ -25,50 +26,43 @@ from pike_mixing.mixtures.trainer_formats import FORMATS
 CSP = re.compile(r"<meta http-equiv=\"Content-Security-Policy\".*?>")
 
 
-@pytest.fixture(scope="module")
-def law(tmp_path_factory):
-    return keep(
-        tmp_path_factory.mktemp("law"),
-        "mixing-law",
-        MixingLaw(target={"code": 2, "prose": 1, "talk": 0}),
-    )
+TARGET = {"code": 2, "prose": 1, "talk": 0}
+KINDS = {
+    "law": ("mixing-law", MixingLaw(target=TARGET)),
+    "trees": ("regmix", RegMix(samples=2000, rounds=60)),
+    "polynomials": ("scheffe", Scheffe(target=TARGET)),
+    "processes": ("gaussian-process", GaussianProcess()),
+    "exposures": ("exposure-law", ExposureLaw()),
+}
+# A number of tokens that no short text holds.
+TEXT = Inventory(1e9 / 3, np.array([1e8 / 7, 2e8, 4e8]))
 
 
 @pytest.fixture(scope="module")
-def trees(tmp_path_factory):
-    pytest.importorskip("lightgbm")
-    return keep(tmp_path_factory.mktemp("trees"), "regmix", RegMix(samples=2000, rounds=60))
+def saved(tmp_path_factory):
+    """A saved predictor of each kind, of a known law's runs; its path."""
+
+    @functools.cache
+    def made(kind):
+        name, finder = KINDS[kind]
+        for package in finder.packages:
+            pytest.importorskip(package)
+        runs = swarm(30, noise=0.02)
+        if kind == "exposures":
+            known = {"tokens": TEXT.tokens, "available_K": TEXT.available_K}
+            read = [dataclasses.replace(run, **known) for run in runs.runs]
+            runs = dataclasses.replace(runs, runs=read, final=TEXT)
+        record = saved_predictors.predictor_record(name, finder, runs, finder.find(runs))
+        path = tmp_path_factory.mktemp(kind) / "p.json"
+        path.write_text(json.dumps(record), encoding="utf-8")
+        return path
+
+    return made
 
 
-@pytest.fixture(scope="module")
-def polynomials(tmp_path_factory):
-    finder = Scheffe(target={"code": 2, "prose": 1, "talk": 0})
-    return keep(tmp_path_factory.mktemp("polynomials"), "scheffe", finder)
-
-
-@pytest.fixture(scope="module")
-def processes(tmp_path_factory):
-    pytest.importorskip("sklearn")
-    return keep(tmp_path_factory.mktemp("processes"), "gaussian-process", GaussianProcess())
-
-
-@pytest.fixture(scope="module")
-def exposures(tmp_path_factory):
-    # A number of tokens that no short text holds.
-    text = Inventory(1e9 / 3, np.array([1e8 / 7, 2e8, 4e8]))
-    return keep(tmp_path_factory.mktemp("exposures"), "exposure-law", ExposureLaw(), text)
-
-
-def keep(folder, name, finder, text=None):
-    """A saved predictor of a known law's runs."""
-    runs = swarm(30, noise=0.02)
-    if text is not None:
-        known = {"tokens": text.tokens, "available_K": text.available_K}
-        read = [dataclasses.replace(run, **known) for run in runs.runs]
-        runs = dataclasses.replace(runs, runs=read, final=text)
-    record = saved_predictors.predictor_record(name, finder, runs, finder.find(runs))
-    (folder / "p.json").write_text(json.dumps(record), encoding="utf-8")
-    return folder / "p.json"
+@pytest.fixture
+def law(saved):
+    return saved("law")
 
 
 def inside(tmp_path, path, script, **page):
@@ -78,9 +72,9 @@ def inside(tmp_path, path, script, **page):
 
 
 @pytest.mark.workflow
-@pytest.mark.parametrize("kind", ["law", "trees", "polynomials", "processes", "exposures"])
-def test_predictions_are_the_librarys(request, tmp_path, kind):
-    path = request.getfixturevalue(kind)
+@pytest.mark.parametrize("kind", KINDS)
+def test_predictions_are_the_librarys(saved, tmp_path, kind):
+    path = saved(kind)
     # Beyond the measured mixtures too, and at the edges.
     weights_SxK = np.random.default_rng(3).dirichlet([0.4] * 3, 60)
     weights_SxK[:3] = np.eye(3)
@@ -111,7 +105,8 @@ def test_predictions_are_the_librarys(request, tmp_path, kind):
 
 
 @pytest.mark.workflow
-def test_an_exposure_law_follows_the_tokens_that_are_typed_in(exposures, tmp_path):
+def test_an_exposure_law_follows_the_tokens_that_are_typed_in(saved, tmp_path):
+    exposures = saved("exposures")
     found = inside(
         tmp_path,
         exposures,
@@ -268,9 +263,8 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
     ("kind", "width", "options"),
     [("law", 360, ()), ("exposures", 1440, (browser.DARK,)), ("processes", 800, ())],
 )
-def test_axe_finds_no_barrier(request, kind, tmp_path, width, options):
-    path = request.getfixturevalue(kind)
-    text = CSP.sub("", explore.render_page(path, inventory={"talk": 1e6}, budget=9e6))
+def test_axe_finds_no_barrier(saved, kind, tmp_path, width, options):
+    text = CSP.sub("", explore.render_page(saved(kind), inventory={"talk": 1e6}, budget=9e6))
     text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
     visit = browser.barriers(tmp_path, text, width)
     (found,) = browser.answers(tmp_path, visit, options=options)
@@ -304,7 +298,7 @@ def test_a_domains_name_ends_no_script(law, tmp_path):
     assert data["domains"][0] == '</script><b>"\u2028'
 
 
-def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatch):
+def test_what_no_page_can_hold_is_refused(said, law, saved, tmp_path, monkeypatch):
     runs = swarm(12)
     with pytest.raises(InputError, match="predicts no losses"):
         saved_predictors.predictor_record("best", Best(), runs, Best().find(runs))
@@ -318,4 +312,4 @@ def test_what_no_page_can_hold_is_refused(said, law, trees, tmp_path, monkeypatc
     assert "is of 3 phases" in said("explore", tmp_path / "two.json", code=2)
     assert "give another path" in said("explore", law, "-o", tmp_path, code=2)
     monkeypatch.setattr(explore, "LARGEST", 20_000)
-    assert "fewer trees (--set rounds=200)" in said("explore", trees, code=2)
+    assert "fewer trees (--set rounds=200)" in said("explore", saved("trees"), code=2)

@@ -1,6 +1,7 @@
 """How often verdicts are wrong, and their intervals by resampling seeds and documents."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from benchmarks import error_rates, length_rates
 from benchmarks.length_rates import Cell, Lengths
 from pike_mixing.comparison import mean_difference, sign_flip
-from pike_mixing.comparison.detectable import detection_probability, smallest_detectable
-from pike_mixing.comparison.mean_difference import differences_of_sums, estimate
+from pike_mixing.comparison.detectable import detectable_difference, detection_probability
+from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
 from pipeline.results import claim_tests
 
 TIMES = 1000
@@ -90,6 +91,12 @@ def test_verdicts_on_differences_that_follow_the_length(cell, without, least, mo
     # Three standard deviations.
     given = found["given"]
     assert found["wrong"] <= 0.05 * given + 3 * (0.05 * 0.95 * given) ** 0.5 + (most == 1) * 2
+
+
+def smallest_detectable(seed_sd, seeds, item_stderr=0.0):
+    """Of paired seeds and very many items."""
+    errors = {"of_seeds": seed_sd / seeds**0.5, "of_items": item_stderr}
+    return detectable_difference(Estimate(0.0, seeds=seeds, degrees=math.inf, **errors))
 
 
 @pytest.mark.slow
