@@ -213,14 +213,10 @@ def _hint_of_changed_outputs(database: Path) -> str:
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
-        for kind, suffix in (("table", "md"), ("figure", "svg")):
-            for path in sorted((folder / f"{kind}s").glob(f"*.{suffix}")):
-                view = sql_views.view_of(f"{kind}_{path.stem}")
-                if view in sql_views.view_sql_by_name() and any(
-                    _modified_time(Path(sql_views.file_of(one))) > since
-                    for one in sql_views.views_in_order(view)
-                ):
-                    changed.append(path)
+        for path, view in sql_views.output_files(folder):
+            read = map(sql_views.file_of, sql_views.views_in_order(view))
+            if any(_modified_time(Path(file)) > since for file in read):
+                changed.append(path)
     if not 0 < len(changed) <= MOST_OUTPUTS:
         return ""
     words = [output_root.command_to_make(changed[0]), *(path.stem for path in changed[1:])]
