@@ -374,25 +374,18 @@ def _read_alarms(
 ) -> list[Row]:
     """Each kind of alarm that runs of these methods raised, with the methods and the domains."""
     found = [
-        row
+        row | {"label": named[row["method"]]}
         for row in query_rows(connection, RAISED, *place, NEVER_MOVED)
         if row["method"] in methods
     ]
+    told = ("method", "label", "runs", "of_runs")
     result = []
     for kind in ALARMS:
         rows = [row for row in found if row["kind"] == kind]
         if rows:
-            methods_of_kind = [
-                {
-                    "method": row["method"],
-                    "label": named[row["method"]],
-                    "runs": row["runs"],
-                    "of_runs": row["of_runs"],
-                }
-                for row in rows
-            ]
+            raised = [{key: row[key] for key in told} for row in rows]
             domains = sorted({domain for row in rows for domain in row["domains"] or ()})
-            result.append({"kind": kind, "methods": methods_of_kind, "domains": domains})
+            result.append({"kind": kind, "methods": raised, "domains": domains})
     return result
 
 

@@ -56,10 +56,8 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     with connect_experiment(database) as connection:
         result = select_rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = (
-            number_marks.read_doubts(connection, str(settings)),
-            labels.method_labels(connection),
-        )
+        doubts = number_marks.read_doubts(connection, str(settings))
+        named = labels.method_labels(connection)
         note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result

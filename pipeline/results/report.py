@@ -116,10 +116,8 @@ def _page_content(
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    doubts, places = (
-        number_marks.read_doubts(connection, "report"),
-        advice.read_decisions(connection),
-    )
+    doubts = number_marks.read_doubts(connection, "report")
+    places = advice.read_decisions(connection)
     scenarios = [
         _scenario_content(connection, experiment, scenario, doubts, tabled)
         for scenario in experiment.scenarios()

@@ -26,8 +26,6 @@ def load_templates() -> jinja2.Environment:
         "counted": output_formats.count_of,
         "titled": title_of,
         "shortened": shorten_hashes,
-    }
-    result.filters |= {
         "ruled": labels.rule_label,
         "amount": labels.format_amount,
         "noted": table_notes,
