@@ -99,6 +99,7 @@ def _page_texts(
     content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
+    content["finders"] = report_parts.read_finders_page()
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
         page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
