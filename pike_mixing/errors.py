@@ -31,11 +31,11 @@ def shortened_repr(value: object) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}..."
 
 
-def names_text(names: Iterable[str]) -> str:
+def names_text(names: Iterable[str], most: int = MOST_NAMES) -> str:
     """Names with commas between: of many the first, and how many more there are."""
     listed = [*names]
-    more = len(listed) - MOST_NAMES
-    return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
+    more = len(listed) - most
+    return ", ".join(listed[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def missing_package_message(needed_by: str, packages: Sequence[str]) -> str | None:

@@ -26,7 +26,7 @@ from pike_mixing.comparison.detectable import (
     wanted_item_factor,
 )
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks
 from pipeline.results.database_reader import (
@@ -392,19 +392,13 @@ def _read_alarms(
 def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
     """A kind of alarm in a sentence; `compared` are the methods compared with `against`."""
     runs = [f"{m['label']} ({m['runs']} of {m['of_runs']} runs)" for m in alarm["methods"]]
-    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {_first_names(runs)}"
+    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {names_text(runs, MOST_NAMED)}"
     if alarm["domains"]:
-        text += f"; domains: {_first_names(alarm['domains'])}"
+        text += f"; domains: {names_text(alarm['domains'], MOST_NAMED)}"
     still = {m["method"] for m in alarm["methods"] if m["runs"] == m["of_runs"]}
     if alarm["kind"] == NEVER_MOVED and still.issuperset(compared):
         text += f". No method moved a row: initial weights were compared with {against}"
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _alarm_count_lines(decisions: Sequence[Row], database: Path) -> list[str]:
@@ -436,17 +430,15 @@ def _small_validation_warnings(
     )
     if not small:
         return []
-    named = _first_names(
-        [
-            f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
-            f"{row['largest']:.0%} of its tokens)"
-            for row in small
-        ]
+    told = (
+        f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
+        f"{row['largest']:.0%} of its tokens)"
+        for row in small
     )
     return [
-        f"The validation text of {named} is little or uneven, so that the interval may be too "
-        "narrow: another text may decide otherwise. Cut long documents, add text, or raise "
-        "packing.validation_share."
+        f"The validation text of {names_text(told, MOST_NAMED)} is little or uneven, so that the "
+        "interval may be too narrow: another text may decide otherwise. Cut long documents, add "
+        "text, or raise packing.validation_share."
     ]
 
 

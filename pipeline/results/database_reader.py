@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import result_manifests, sql_views
@@ -188,7 +188,6 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     """Says in a line, if anything that a database was built from has changed since, what to do."""
     if not changed:
         return
-    more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
     today = [
         one
@@ -198,8 +197,8 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
         and not result_manifests.outdated_parts(one, "database")
     ]
     log.warning(
-        "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s%s",
-        *(database, ", ".join(changed[:3]), more, output_root.command_to_make(database)),
+        "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
+        *(database, names_text(changed, 3), output_root.command_to_make(database)),
         _hint_of_changed_outputs(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
@@ -305,12 +304,10 @@ def select_rows(
         out = itertools.compress(result, (not one for one in belongs))
         left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
         if left and not problems:
-            more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
-            told = ", ".join([*map(str, left)][:5]) + more
             log.warning(
                 "%s leaves out rows of %s: %s; to keep a row that the selection does not name, let "
                 "%s give it no %s (`null as %s`)",
-                *(at, view, told, sql_views.file_of(view), column, column),
+                *(at, view, names_text(map(str, left), 5), sql_views.file_of(view), column, column),
             )
         result = list(itertools.compress(result, belongs))
     refuse(problems)
