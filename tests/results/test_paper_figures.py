@@ -30,8 +30,7 @@ def test_a_view_says_where_its_lines_and_limits_are():
             row(0, 1.0, reference=5.0, reference_label="end", bottom=0.0, low=0.5, high=2.0),
             row(1, 2.0, low=1.5, high=3.0),
             row(0, 4.0, key="other", key_position=-1),
-        ],
-        "mix",
+        ]
     )
     assert panel.references == [("end", 5.0)]
     assert panel.y_limits == (0.0, pytest.approx(4.4))
@@ -41,7 +40,7 @@ def test_a_view_says_where_its_lines_and_limits_are():
 
 
 def test_an_upper_limit_of_zero_is_one():
-    (panel,) = figure_panels.panels_laid_out_by_view([row(0, -1.0, bottom=-2.0, top=0.0)], "mix")
+    (panel,) = figure_panels.panels_laid_out_by_view([row(0, -1.0, bottom=-2.0, top=0.0)])
     assert panel.y_limits == (-2.0, 0.0)
 
 
