@@ -170,7 +170,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     if problem := result_manifests.alteration_problem(database, "database"):
         log.warning("%s", problem)
     else:
-        _warn_if_outdated(database, result_manifests.outdated_parts(database, "database"))
+        _warn_if_outdated(database, result_manifests.outdated_parts(database))
     return result
 
 
@@ -194,7 +194,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
         for one in _database_files(folder)
         if made_from.manifest_beside(one).is_file()
         and _modified_time(one) > _modified_time(database)
-        and not result_manifests.outdated_parts(one, "database")
+        and not result_manifests.outdated_parts(one)
     ]
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
