@@ -64,7 +64,7 @@ def write_report(
             for page, place in places.items()
         }
         experiment = read_experiment(settings)
-        read = [tables / f"{name}.md" for name in _output_names(experiment.tables, tables, ".md")]
+        read = [tables / f"{name}.csv" for name in _output_names(experiment.tables, tables, ".csv")]
         read += [
             figures / f"{name}.svg" for name in _output_names(experiment.figures, figures, ".svg")
         ]
@@ -112,7 +112,7 @@ def _page_content(
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.split_own_and_paper(
-        [report_parts.read_table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
+        [report_parts.read_table(path) for path in read if path.suffix == ".csv"]
     )
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]

@@ -29,6 +29,8 @@ create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
 -- or items that all of them share; of one seed over these alone.
 create macro half_width(seed_sd, seeds, shared) as case when shared is not null
     then sqrt(half_width_squared(seed_sd / sqrt(seeds), seeds, shared, null)) end;
+create macro half_over_seeds(value, error, key) as
+    half_width(stddev_samp(value order by key), count(*), sqrt(avg(error ^ 2 order by key)));
 -- The same of so many independent numbers, which share nothing; null of one.
 create macro half_of_mean(sd, numbers) as t95(numbers - 1) * sd / sqrt(numbers);
 create macro half_over(value) as half_of_mean(stddev_samp(value order by value), count(value));
