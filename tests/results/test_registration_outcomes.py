@@ -8,16 +8,14 @@ from pathlib import Path
 import duckdb
 import pytest
 import repository
-import yaml
 from played import fresh, insert, ran, scenarios_of_two
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
-from pipeline.planning.registration import Registration
+from pipeline.planning.configuration import Hypothesis
 from pipeline.results import board_tests, registration_outcomes
 from pipeline.results.database_reader import query_rows
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
 
@@ -93,17 +91,16 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     ]
 
 
-def hypothesis(**changes):
-    own = {"method": "odm", "against": "mix", "board": "no target", "direction": "lower"}
-    return {**own, "expected": -0.1, **changes}
+PAIR = {"board": "no target", "method": "odm", "against": "mix"}
+
+
+def hypothesis(direction="lower", margin=0.0):
+    return Hypothesis(**PAIR, direction=direction, expected=-0.1, margin=margin)
 
 
 def concluded(hypotheses, differences):
-    values = yaml.safe_load(FILE.replace("COMMIT", "0" * 40)) | {"hypotheses": hypotheses}
-    chosen = validate(Registration, values, "b.yaml")
-    keys = {"board": "no target", "method": "odm", "against": "mix"}
-    differences = [keys | {"difference": d} for d in differences]
-    return board_tests.judge_hypotheses(chosen.hypotheses, chosen.level, differences)
+    rows = [PAIR | {"difference": one} for one in differences]
+    return board_tests.judge_hypotheses(hypotheses, 0.05, rows)
 
 
 def test_an_outcome_by_hand():
