@@ -392,9 +392,9 @@ def _read_alarms(
 def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
     """A kind of alarm in a sentence; `compared` are the methods compared with `against`."""
     runs = [f"{m['label']} ({m['runs']} of {m['of_runs']} runs)" for m in alarm["methods"]]
-    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {names_text(runs, MOST_NAMED)}"
+    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {names_text(runs, most=MOST_NAMED)}"
     if alarm["domains"]:
-        text += f"; domains: {names_text(alarm['domains'], MOST_NAMED)}"
+        text += f"; domains: {names_text(alarm['domains'], most=MOST_NAMED)}"
     still = {m["method"] for m in alarm["methods"] if m["runs"] == m["of_runs"]}
     if alarm["kind"] == NEVER_MOVED and still.issuperset(compared):
         text += f". No method moved a row: initial weights were compared with {against}"
@@ -436,9 +436,9 @@ def _small_validation_warnings(
         for row in small
     )
     return [
-        f"The validation text of {names_text(told, MOST_NAMED)} is little or uneven, so that the "
-        "interval may be too narrow: another text may decide otherwise. Cut long documents, add "
-        "text, or raise packing.validation_share."
+        f"The validation text of {names_text(told, most=MOST_NAMED)} is little or uneven, so that "
+        "the interval may be too narrow: another text may decide otherwise. Cut long documents, "
+        "add text, or raise packing.validation_share."
     ]
 
 

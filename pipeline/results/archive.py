@@ -205,7 +205,7 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
         (set(made["files"]) - needed, "lists what no result is made from:"),
     ):
         if names:
-            some = names_text(sorted(names), 3)
+            some = names_text(sorted(names), most=3)
             raise InputError(f"{path} {wrong} {some}: {manifests.ARCHIVE_REMEDY}")
     for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
         if problem := checksums.content_problem(file):
@@ -328,7 +328,7 @@ def _archived_lineage(archive: Path, experiment: Experiment) -> lineage.Lineage:
     kept = {name for name in rows if name in stages or name.startswith(runs)}
     read = {one for name in kept for one in rows[name]["inputs"] or ()}
     if lacking := sorted((stages.keys() | read) - rows.keys()):
-        some = names_text(lacking, 3)
+        some = names_text(lacking, most=3)
         raise InputError(f"{place} has no row of {some}: {manifests.ARCHIVE_REMEDY}")
     # What a mixture was found from, of runs that this database leaves out, is a file to it, as it
     # is where the runs are.

@@ -198,7 +198,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     ]
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
-        *(database, names_text(changed, 3), output_root.command_to_make(database)),
+        *(database, names_text(changed, most=3), output_root.command_to_make(database)),
         _hint_of_changed_outputs(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
@@ -304,10 +304,11 @@ def select_rows(
         out = itertools.compress(result, (not one for one in belongs))
         left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
         if left and not problems:
+            told = names_text(map(str, left), most=5)
             log.warning(
                 "%s leaves out rows of %s: %s; to keep a row that the selection does not name, let "
                 "%s give it no %s (`null as %s`)",
-                *(at, view, names_text(map(str, left), 5), sql_views.file_of(view), column, column),
+                *(at, view, told, sql_views.file_of(view), column, column),
             )
         result = list(itertools.compress(result, belongs))
     refuse(problems)

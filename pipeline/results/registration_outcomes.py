@@ -153,7 +153,7 @@ def _commit_deviations(
 
 def _counted_names_line(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
-        yield f"{what}: {names_text(names, NAMED)}"
+        yield f"{what}: {names_text(names, most=NAMED)}"
 
 
 def _git_output(folder: Path, *arguments: str) -> str | None:

@@ -219,7 +219,7 @@ def _unknown_artifact_message(artifact: str, names: list[str]) -> str:
     inside.sort(key=lambda name: (not f"/{name}".lower().endswith(f"/{written}"), len(name), name))
     near = inside or difflib.get_close_matches(written, names, n=5, cutoff=0.5)
     kinds = ", ".join(sorted({name.partition("/")[0] for name in names}))
-    hint = f"near it: {names_text(near, 5)}" if near else f"kinds of artifacts: {kinds}"
+    hint = f"near it: {names_text(near, most=5)}" if near else f"kinds of artifacts: {kinds}"
     return (
         f"there is no artifact {artifact!r} in the database: {hint}; "
         f'`{program_command("pike")} query "select artifact from lineage"` lists all'

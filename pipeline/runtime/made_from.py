@@ -194,8 +194,8 @@ class InputSnapshot:
             changed += sorted({path for path, _ in differ})
         if changed:
             raise InputError(
-                f"{names_text(map(str, changed), 3)} changed while `pike {self.stage}` worked: run "
-                "the same command again"
+                f"{names_text(map(str, changed), most=3)} changed while `pike {self.stage}` "
+                "worked: run the same command again"
             )
 
     def _digests_of_sources(self) -> dict[Path, str]:
