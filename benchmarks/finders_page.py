@@ -1,4 +1,4 @@
-"""docs/finders.md and the report's page, from records: finders, own_swarm, two_phases, scaling.
+"""docs/finders.md, which reports show, too, from records: finders, own_swarm, two_phases, scaling.
 
 python -m benchmarks.finders_page
 """
@@ -6,12 +6,10 @@ python -m benchmarks.finders_page
 import csv
 import itertools
 import json
-import re
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from markdown_it import MarkdownIt
 
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
 from benchmarks.records import RESULTS, ROOT, read, table
@@ -19,7 +17,6 @@ from pike_mixing import bench
 from pike_mixing.comparison.distributions import two_sided_t_quantile
 
 PAGE = ROOT / "docs" / "finders.md"
-REPORT = ROOT / "pipeline" / "results" / "report" / "finders.html"
 TITLE = """# How good the finders are
 
 Made by `python -m benchmarks.finders_page` from records that are named below, and from
@@ -72,10 +69,8 @@ def main() -> None:
         *of_scaling(scaled),
         LEFT_OUT,
     ]
-    text = "\n".join(parts)
-    PAGE.write_text(text, encoding="utf-8")
-    REPORT.write_text(template(text), encoding="utf-8")
-    print(PAGE, REPORT, sep="\n")
+    PAGE.write_text("\n".join(parts), encoding="utf-8")
+    print(PAGE)
 
 
 LEFT_OUT = """
@@ -340,25 +335,6 @@ def cells(named: dict[str, Any]) -> list[str]:
         "",
         table(["method", "runs", "on", *bench.MEASURES], rows),
     ]
-
-
-def template(text: str) -> str:
-    """The page as the report's template: wide tables scroll, links into docs/ are words.
-
-    A row of a table is a line.
-    """
-    text = re.sub(r"\[([^]]*)\]\([^)\s]*\.md[^)\s]*\)", r"\1 (docs)", text)
-    html = MarkdownIt("commonmark").enable("table").render(text)
-    html = re.sub(
-        r"<h2>([^<]*)</h2>((?:(?!<h2>).)*?)<table>",
-        r'<h2>\1</h2>\2<div class="scroll" role="region" tabindex="0" aria-label="\1"><table>',
-        html,
-        flags=re.DOTALL,
-    ).replace("</table>", "</table></div>")
-    html = html.replace("<pre>", '<pre tabindex="0">')
-    html = re.sub(r"<tr>\n<td>(.*?)</td>", r'<tr>\n<th scope="row">\1</th>', html)
-    html = re.sub(r"(?<=<tr>)\n|(?<=</t[hd]>)\n", "", html)
-    return f'{{% extends "layout.html" %}}\n{{% block main %}}\n{html}{{% endblock %}}\n'
 
 
 def shown(interval: Sequence[float], digits: int = 2) -> str:

@@ -50,7 +50,7 @@ ASSETS = {
     "table": ["results/sql"],
     "figure": ["results/sql"],
     "article": ["results/sql", "results/report", "paper"],
-    "report": ["results/sql", "results/report", "../docs/decisions.md"],
+    "report": ["results/sql", "results/report", "../docs/decisions.md", "../docs/finders.md"],
 }
 """Files and folders that decide a stage's result beside its modules, from the package on."""
 

@@ -22,7 +22,7 @@
     labels                names in settings             -> names as people read them
     advice                tests of losses               -> what to train with: `pike advise`
     report_facts          database + docs/decisions.md  -> what a page says beside numbers
-    report_parts          .csv, .svg, .json             -> parts of a page
+    report_parts          .csv, .svg, docs/finders.md   -> parts of a page
     headline              advice                        -> the first picture; docs/results.md
     report                database + tables + figures   -> pages, index.html first
     article               tables + figures of the paper -> one page in its order, for print

@@ -21,7 +21,7 @@ import yaml
 from pike_mixing.apportion import apportion
 from pike_mixing.comparison.detectable import POWER, detection_probability, wanted_item_factor
 from pike_mixing.comparison.mean_difference import LEAST_DOCUMENTS, LEAST_SEEDS, LEVEL
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks
 from pipeline.results.database_reader import (
@@ -369,44 +369,31 @@ def _read_alarms(
 ) -> list[Row]:
     """Each kind of alarm that runs of these methods raised, with the methods and the domains."""
     found = [
-        row
+        row | {"label": named[row["method"]]}
         for row in query_rows(connection, RAISED, *place, NEVER_MOVED)
         if row["method"] in methods
     ]
+    told = ("method", "label", "runs", "of_runs")
     result = []
     for kind in ALARMS:
         rows = [row for row in found if row["kind"] == kind]
         if rows:
-            methods_of_kind = [
-                {
-                    "method": row["method"],
-                    "label": named[row["method"]],
-                    "runs": row["runs"],
-                    "of_runs": row["of_runs"],
-                }
-                for row in rows
-            ]
+            raised = [{key: row[key] for key in told} for row in rows]
             domains = sorted({domain for row in rows for domain in row["domains"] or ()})
-            result.append({"kind": kind, "methods": methods_of_kind, "domains": domains})
+            result.append({"kind": kind, "methods": raised, "domains": domains})
     return result
 
 
 def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
     """A kind of alarm in a sentence; `compared` are the methods compared with `against`."""
     runs = [f"{m['label']} ({m['runs']} of {m['of_runs']} runs)" for m in alarm["methods"]]
-    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {_first_names(runs)}"
+    text = f"{ALARMS[alarm['kind']]} (alarm {alarm['kind']}): {names_text(runs, most=MOST_NAMED)}"
     if alarm["domains"]:
-        text += f"; domains: {_first_names(alarm['domains'])}"
+        text += f"; domains: {names_text(alarm['domains'], most=MOST_NAMED)}"
     still = {m["method"] for m in alarm["methods"] if m["runs"] == m["of_runs"]}
     if alarm["kind"] == NEVER_MOVED and still.issuperset(compared):
         text += f". No method moved a row: initial weights were compared with {against}"
     return f"{text[0].upper()}{text[1:]}."
-
-
-def _first_names(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _alarm_count_lines(decisions: Sequence[Row], database: Path) -> list[str]:
@@ -438,17 +425,15 @@ def _small_validation_warnings(
     )
     if not small:
         return []
-    named = _first_names(
-        [
-            f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
-            f"{row['largest']:.0%} of its tokens)"
-            for row in small
-        ]
+    told = (
+        f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
+        f"{row['largest']:.0%} of its tokens)"
+        for row in small
     )
     return [
-        f"The validation text of {named} is little or uneven, so that the interval may be too "
-        "narrow: another text may decide otherwise. Cut long documents, add text, or raise "
-        "packing.validation_share."
+        f"The validation text of {names_text(told, most=MOST_NAMED)} is little or uneven, so that "
+        "the interval may be too narrow: another text may decide otherwise. Cut long documents, "
+        "add text, or raise packing.validation_share."
     ]
 
 

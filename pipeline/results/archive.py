@@ -29,7 +29,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, clone_setup_command, refuse
+from pike_mixing.errors import InputError, clone_setup_command, names_text, refuse
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline import settings as settings_of
 from pipeline.planning import manifest_places
@@ -205,7 +205,7 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
         (set(made["files"]) - needed, "lists what no result is made from:"),
     ):
         if names:
-            some = ", ".join(sorted(names)[:3]) + (" ..." if len(names) > 3 else "")
+            some = names_text(sorted(names), most=3)
             raise InputError(f"{path} {wrong} {some}: {manifests.ARCHIVE_REMEDY}")
     for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
         if problem := checksums.content_problem(file):
@@ -328,7 +328,7 @@ def _archived_lineage(archive: Path, experiment: Experiment) -> lineage.Lineage:
     kept = {name for name in rows if name in stages or name.startswith(runs)}
     read = {one for name in kept for one in rows[name]["inputs"] or ()}
     if lacking := sorted((stages.keys() | read) - rows.keys()):
-        some = ", ".join(lacking[:3])
+        some = names_text(lacking, most=3)
         raise InputError(f"{place} has no row of {some}: {manifests.ARCHIVE_REMEDY}")
     # What a mixture was found from, of runs that this database leaves out, is a file to it, as it
     # is where the runs are.

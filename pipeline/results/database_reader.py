@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError, names_text, refuse
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import result_manifests, sql_views
@@ -170,7 +170,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     if problem := result_manifests.alteration_problem(database, "database"):
         log.warning("%s", problem)
     else:
-        _warn_if_outdated(database, result_manifests.outdated_parts(database, "database"))
+        _warn_if_outdated(database, result_manifests.outdated_parts(database))
     return result
 
 
@@ -188,18 +188,17 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     """Says in a line, if anything that a database was built from has changed since, what to do."""
     if not changed:
         return
-    more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
     today = [
         one
         for one in _database_files(folder)
         if made_from.manifest_beside(one).is_file()
         and _modified_time(one) > _modified_time(database)
-        and not result_manifests.outdated_parts(one, "database")
+        and not result_manifests.outdated_parts(one)
     ]
     log.warning(
-        "%s is older than %s%s, and its answers are the old ones: `%s` builds it again%s%s",
-        *(database, ", ".join(changed[:3]), more, output_root.command_to_make(database)),
+        "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
+        *(database, names_text(changed, most=3), output_root.command_to_make(database)),
         _hint_of_changed_outputs(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
@@ -213,14 +212,10 @@ def _hint_of_changed_outputs(database: Path) -> str:
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
-        for kind, suffix in (("table", "md"), ("figure", "svg")):
-            for path in sorted((folder / f"{kind}s").glob(f"*.{suffix}")):
-                view = sql_views.view_of(f"{kind}_{path.stem}")
-                if view in sql_views.view_sql_by_name() and any(
-                    _modified_time(Path(sql_views.file_of(one))) > since
-                    for one in sql_views.views_in_order(view)
-                ):
-                    changed.append(path)
+        for path, view in sql_views.output_files(folder):
+            read = map(sql_views.file_of, sql_views.views_in_order(view))
+            if any(_modified_time(Path(file)) > since for file in read):
+                changed.append(path)
     if not 0 < len(changed) <= MOST_OUTPUTS:
         return ""
     words = [output_root.command_to_make(changed[0]), *(path.stem for path in changed[1:])]
@@ -309,8 +304,7 @@ def select_rows(
         out = itertools.compress(result, (not one for one in belongs))
         left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
         if left and not problems:
-            more = f" and {len(left) - 5:,} more" if len(left) > 5 else ""
-            told = ", ".join([*map(str, left)][:5]) + more
+            told = names_text(map(str, left), most=5)
             log.warning(
                 "%s leaves out rows of %s: %s; to keep a row that the selection does not name, let "
                 "%s give it no %s (`null as %s`)",

@@ -57,14 +57,14 @@ class Panel:
         return self.scenario, self.model
 
 
-def loss_panels(rows: list[Row], baseline: str) -> list[Panel]:
+def loss_panels(rows: list[Row]) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [
         _panel_over_steps(
             place,
             "validation loss (nats)",
-            _line_series(part, "nll", "method", baseline=baseline, band=_has_several_seeds),
+            _line_series(part, "nll", "method", band=_has_several_seeds),
             references=[(t, part[0][n]) for n, t in titles.items() if part[0][n] is not None],
             y_limits=_loss_limits(part),
         )
@@ -86,13 +86,13 @@ def _loss_limits(part: list[Row]) -> tuple[float, float]:
     return bottom - 0.12 * room, top + 0.12 * room
 
 
-def difference_panels(rows: list[Row], baseline: str) -> list[Panel]:
+def difference_panels(rows: list[Row]) -> list[Panel]:
     """Validation loss minus the baseline's at the same step: where the curves differ."""
     return [
         _panel_over_steps(
             place,
             "loss minus the baseline's",
-            _line_series(part, "difference", "method", baseline=baseline),
+            _line_series(part, "difference", "method"),
             references=[("", 0.0)],
             y_limits=_difference_limits(part),
         )
@@ -109,7 +109,7 @@ def _difference_limits(part: list[Row]) -> tuple[float, float]:
     return max(-limit, min(values)) - 0.1 * limit, min(limit, max(values)) + 0.1 * limit
 
 
-def weight_panels(rows: list[Row], _: str) -> list[Panel]:
+def weight_panels(rows: list[Row]) -> list[Panel]:
     """Sampling weights: a panel per method, a line per domain."""
     parts = _group_rows(rows, "scenario", "model", "method")
     highest = [max(row["weight"] for row in part) for _, part in parts]
@@ -135,7 +135,7 @@ def _one_domain_batch_dots(part: list[Row]) -> list[Series]:
     return [replace(line, points=True) for line in _line_series(rows, "weight", "domain")]
 
 
-def similarity_panels(rows: list[Row], _baseline: str) -> list[Panel]:
+def similarity_panels(rows: list[Row]) -> list[Panel]:
     """Cosine, noise-corrected cosine and ratio: a row of panels per method, a line per pair."""
     # Pairs count from 0 within their scenario, so that each has its own colour.
     for _, part in _group_rows(rows, "scenario"):
@@ -156,7 +156,7 @@ def similarity_panels(rows: list[Row], _baseline: str) -> list[Panel]:
     ]
 
 
-def gradient_panels(rows: list[Row], _: str) -> list[Panel]:
+def gradient_panels(rows: list[Row]) -> list[Panel]:
     """Squared norm, variance and noise scale: a row of panels per method, a line per domain."""
     columns = {
         "squared_norm_unbiased": "squared norm (unbiased)",
@@ -179,7 +179,7 @@ def _column_panel(
     return _panel_over_steps((scenario, model, method), label, lines, method=method, **how)
 
 
-def document_length_panels(rows: list[Row], _: str) -> list[Panel]:
+def document_length_panels(rows: list[Row]) -> list[Panel]:
     """Documents by their length: a panel per scenario, a line per domain."""
     label = "tokens of a document, as a power of 2"
     return [
@@ -199,7 +199,7 @@ def _zero_ended_series(part: list[Row]) -> list[Series]:
     return lines
 
 
-def panels_laid_out_by_view(rows: list[Row], _baseline: str) -> list[Panel]:
+def panels_laid_out_by_view(rows: list[Row]) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
     Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a
@@ -227,7 +227,7 @@ def panels_laid_out_by_view(rows: list[Row], _baseline: str) -> list[Panel]:
     return panels
 
 
-def example_panels(rows: list[Row], _: str) -> list[Panel]:
+def example_panels(rows: list[Row]) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
     if not rows:
         return []
@@ -260,14 +260,13 @@ def _line_series(
     column: str,
     key: str,
     *,
-    baseline: str | None = None,
     positive: bool = False,
     band: Callable[[list[Row]], bool] = lambda points: False,
 ) -> list[Series]:
     """A line per value of `key`, with the column's values; `{key}_position` gives its colour.
 
-    The baseline's line is drawn in ink. Where values must be `positive`, as on a log scale, others
-    leave a gap. `band` says of rows whether they have the ends of a band, `low` and `high`.
+    Where values must be `positive`, as on a log scale, others leave a gap. `band` says of rows
+    whether they have the ends of a band, `low` and `high`.
     """
 
     def drawable(value: float | None) -> float | None:
@@ -275,8 +274,6 @@ def _line_series(
 
     lines = []
     for (name, position), points in _group_rows(rows, key, f"{key}_position"):
-        if baseline is not None:
-            position = -1 if name == baseline else position - 1
         x, y = [row["step"] for row in points], [drawable(row[column]) for row in points]
         low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
         sign = points[0].get("sign", "") if points[0].get("method") == name else ""

@@ -56,10 +56,8 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     with connect_experiment(database) as connection:
         result = select_rows(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts, named = (
-            number_marks.read_doubts(connection, str(settings)),
-            labels.method_labels(connection),
-        )
+        doubts = number_marks.read_doubts(connection, str(settings))
+        named = labels.method_labels(connection)
         note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
         result = [row for row in result if row["method"] == baseline] or result
@@ -73,7 +71,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         )
         if p.method
         else p
-        for p in kind.panels(result, baseline)
+        for p in kind.panels(result)
     ]
     palette: Sequence[str] = drawing.PALETTE
     if kind.lines == "domains":
@@ -116,15 +114,17 @@ def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequenc
 
 
 def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
-    """Panels whose methods have one colour each in all figures; pairs have other colours."""
-    others = [name for name in named if name not in labels.paper_labels()]
-    order = [name for name in (*labels.paper_labels(), *others) if name != baseline]
+    """Panels whose methods have one colour each in all figures; pairs have other colours.
+
+    The baseline is drawn in ink.
+    """
+    order = list(dict.fromkeys([baseline, *labels.paper_labels(), *named]))
 
     def colour_series(series: Series) -> Series:
         if series.position < 0:
             return series
         if series.key in order:
-            return dataclasses.replace(series, position=order.index(series.key))
+            return dataclasses.replace(series, position=order.index(series.key) - 1)
         return dataclasses.replace(series, palette=drawing.DOMAINS)
 
     return [dataclasses.replace(p, series=[*map(colour_series, p.series)]) for p in panels]
@@ -149,8 +149,8 @@ OF_PAIRS, OF_MIXTURES = "pairs of domains", "mixtures"
 class FigureKind(NamedTuple):
     """How the rows of a figure's view, which has its name and its caption, become panels."""
 
-    panels: Callable[[list[Row], str], list[Panel]]
-    """From the view's rows and the baseline's name to panels."""
+    panels: Callable[[list[Row]], list[Panel]]
+    """From the view's rows to panels."""
     columns: int
     """Panels in a row."""
     lines: str

@@ -136,10 +136,8 @@ follows from them. The report (`restored/report/index.html`) shows methods with 
 def write_headline(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
     with open_current_version(database) as connection:
-        doubts, places = (
-            number_marks.read_doubts(connection, "headline"),
-            advice.read_decisions(connection),
-        )
+        doubts = number_marks.read_doubts(connection, "headline")
+        places = advice.read_decisions(connection)
         (facts,) = query_rows(
             connection,
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "

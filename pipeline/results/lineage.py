@@ -65,18 +65,12 @@ class _FoundManifest:
 def read_lineage(experiment: Experiment) -> Lineage:
     """What the manifests of the experiment say, each of which must be there and whole."""
     result, results = list(_read_manifests(experiment)), _absolute_path(experiment.results)
-    # The artifact that each file belongs to, and its checksum. Manifests are hashed here; for what
-    # they list their sums hold, since hashing every shard and checkpoint again would take minutes.
+    # The artifact that each file belongs to.
     owners: dict[str, str] = {}
-    sums: dict[str, str] = {}
     for manifest in result:
         here = _absolute_path(manifest.path.parent)
-        for relative, facts in manifest.content["files"].items():
-            place = _absolute_path(relative, here)
-            owners[place], sums[place] = manifest.name, facts["sha256"]
-    for manifest in result:
-        place = _absolute_path(manifest.path)
-        owners[place], sums[place] = manifest.name, atomic_files.sha256(manifest.path)
+        owners |= {_absolute_path(file, here): manifest.name for file in manifest.content["files"]}
+    owners |= {_absolute_path(manifest.path): manifest.name for manifest in result}
     own = [m for m in result if not m.name.startswith("checkpoint/")]
     lineage = Lineage({}, {m.path: m.content for m in own})
     for manifest in result:
@@ -93,7 +87,7 @@ def read_lineage(experiment: Experiment) -> Lineage:
         lineage.artifacts[manifest.name] = Artifact(
             name=manifest.name,
             path=os.path.relpath(_absolute_path(manifest.path), results),
-            sha256=sums[_absolute_path(manifest.path)],
+            sha256=atomic_files.sha256(manifest.path),
             produced_by=content["stage"],
             inputs=tuple(dict.fromkeys(inputs)),
             settings=content["settings"],
@@ -101,21 +95,20 @@ def read_lineage(experiment: Experiment) -> Lineage:
             code_commit=content["code"]["commit"],
             facts={key: content[key] for key in content if key not in STANDARD_KEYS},
         )
-    for kind, suffix, given in (
-        ("table", "md", experiment.tables),
-        ("figure", "svg", experiment.figures),
-    ):
+    for kind, given in (("table", experiment.tables), ("figure", experiment.figures)):
         named = [view.partition("_") for view in sql_views.view_sql_by_name()]
         every = {name: {"name": name} for first, _, name in named if first == kind and name}
         for name, settings in (given or every).items():
-            stood_on = _artifact_names_read_by(
-                experiment, sql_views.view_of(f"{kind}_{name}"), settings
+            view = sql_views.view_of(f"{kind}_{name}")
+            stood_on = _artifact_names_read_by(experiment, view, settings)
+            lineage.artifacts[f"{kind}/{name}"] = Artifact(
+                f"{kind}/{name}",
+                f"{kind}s/{name}{sql_views.OUTPUTS[kind]}",
+                None,
+                kind,
+                tuple(one for one in stood_on if one in lineage.artifacts),
+                settings,
             )
-            present = tuple(n for n in stood_on if n in lineage.artifacts)
-            made = Artifact(
-                f"{kind}/{name}", f"{kind}s/{name}.{suffix}", None, kind, present, settings
-            )
-            lineage.artifacts[made.name] = made
     return lineage
 
 
@@ -175,7 +168,7 @@ def _read_checkpoints(run: _FoundManifest) -> Iterator[_FoundManifest]:
             "stage": run.content["stage"],
             "settings": {"model": own["model"], "vocabulary": own["vocabulary"]},
             "inputs": inputs,
-            "files": {name: {"sha256": digest} for name, digest in own["sha256"].items()},
+            "files": own["sha256"],
             "given": {},
             "code": run.content["code"],
             "step": own["step"],

@@ -112,11 +112,9 @@ def escape_latex(text: str) -> str:
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "±": r"$\pm$",
+        **{sign: LATEX[mark].format("") for mark, sign in SIGNS.items()},
+        # What is grey is so without it.
         RING: r"\textdegree{}",
-        SIGNS["collapsed"]: r"\dag{}",
-        SIGNS["unmoved"]: r"\S{}",
-        SIGNS["one_seed"]: r"$^1$",
-        SIGNS["other_sign"]: r"$^{\neq}$",
     }
     return "".join(special.get(character, character) for character in text)
 

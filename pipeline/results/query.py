@@ -155,17 +155,9 @@ def _basis_text(claim: dict[str, Any]) -> str:
 def show_tables(results: Path | None, format: str = "text") -> str:
     """Tables and figures of a results folder, or the newest one, and what each shows."""
     results = results or newest_results_folder()
-
-    def natural_order(path: Path) -> tuple[str, int]:
-        """table2 stands before table10."""
-        word = path.stem.rstrip("0123456789")
-        return word, int(path.stem.removeprefix(word) or 0)
-
     every = [
-        {"name": path.stem, "file": str(path), "about": sql_views.caption(sql_views.view_of(view))}
-        for kind, suffix in (("table", "md"), ("figure", "svg"))
-        for path in sorted((results / f"{kind}s").glob(f"*.{suffix}"), key=natural_order)
-        if sql_views.view_of(view := f"{kind}_{path.stem}") in sql_views.view_sql_by_name()
+        {"name": path.stem, "file": str(path), "about": sql_views.caption(view)}
+        for path, view in sql_views.output_files(results)
     ]
     if not every:
         raise InputError(

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pipeline.planning import (
     dependencies,
     normal_form,
@@ -153,8 +153,7 @@ def _commit_deviations(
 
 def _counted_names_line(what: str, names: Sequence[str]) -> Iterator[str]:
     if names:
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        yield f"{what}: {', '.join(names[:NAMED])}{more}"
+        yield f"{what}: {names_text(names, most=NAMED)}"
 
 
 def _git_output(folder: Path, *arguments: str) -> str | None:

@@ -64,7 +64,7 @@ def write_report(
             for page, place in places.items()
         }
         experiment = read_experiment(settings)
-        read = [tables / f"{name}.md" for name in _output_names(experiment.tables, tables, ".md")]
+        read = [tables / f"{name}.csv" for name in _output_names(experiment.tables, tables, ".csv")]
         read += [
             figures / f"{name}.svg" for name in _output_names(experiment.figures, figures, ".svg")
         ]
@@ -99,6 +99,7 @@ def _page_texts(
     content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
+    content["finders"] = report_parts.read_finders_page()
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
         page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
@@ -111,15 +112,13 @@ def _page_content(
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.split_own_and_paper(
-        [report_parts.read_table(path.with_suffix(".csv")) for path in read if path.suffix == ".md"]
+        [report_parts.read_table(path) for path in read if path.suffix == ".csv"]
     )
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
     )
-    doubts, places = (
-        number_marks.read_doubts(connection, "report"),
-        advice.read_decisions(connection),
-    )
+    doubts = number_marks.read_doubts(connection, "report")
+    places = advice.read_decisions(connection)
     scenarios = [
         _scenario_content(connection, experiment, scenario, doubts, tabled)
         for scenario in experiment.scenarios()

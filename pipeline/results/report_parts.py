@@ -1,4 +1,4 @@
-"""Tables and figures as the report's pages show them, read from their files."""
+"""Parts of the report's pages, read from files: tables, figures, the page of finders."""
 
 import base64
 import re
@@ -7,10 +7,13 @@ from typing import Any
 
 import jinja2
 import pandas as pd
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from pipeline.results import labels, number_marks, report_facts, result_manifests, sql_views
 from pipeline.runtime import atomic_files, output_formats
+
+FINDERS = Path(__file__).parents[2] / "docs" / "finders.md"
 
 
 def load_templates() -> jinja2.Environment:
@@ -26,8 +29,6 @@ def load_templates() -> jinja2.Environment:
         "counted": output_formats.count_of,
         "titled": title_of,
         "shortened": shorten_hashes,
-    }
-    result.filters |= {
         "ruled": labels.rule_label,
         "amount": labels.format_amount,
         "noted": table_notes,
@@ -130,3 +131,22 @@ def read_figure(path: Path) -> dict[str, Any]:
     result_manifests.refuse_altered(path, "figure")
     facts: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     return {**facts, "picture": base64.b64encode(path.read_bytes()).decode("ascii")}
+
+
+def read_finders_page() -> Markup:
+    """`docs/finders.md` as a page, if it is there: wide tables scroll, links into docs/ are words.
+
+    A row of a table is a line.
+    """
+    text = FINDERS.read_text(encoding="utf-8") if FINDERS.is_file() else ""
+    text = re.sub(r"\[([^]]*)\]\([^)\s]*\.md[^)\s]*\)", r"\1 (docs)", text)
+    html = MarkdownIt("commonmark").enable("table").render(text)
+    html = re.sub(
+        r"<h2>([^<]*)</h2>((?:(?!<h2>).)*?)<table>",
+        r'<h2>\1</h2>\2<div class="scroll" role="region" tabindex="0" aria-label="\1"><table>',
+        html,
+        flags=re.DOTALL,
+    ).replace("</table>", "</table></div>")
+    html = html.replace("<pre>", '<pre tabindex="0">')
+    html = re.sub(r"<tr>\n<td>(.*?)</td>", r'<tr>\n<th scope="row">\1</th>', html)
+    return Markup(re.sub(r"(?<=<tr>)\n|(?<=</t[hd]>)\n", "", html))

@@ -11,7 +11,7 @@ READ = {"table": (".csv",), "figure": (".svg", ".json")}
 """By stage: what is read of the files that it makes, by suffix; of a database, that itself."""
 
 
-def snapshot_inputs(stage: str, read: Iterable[Path] = ()) -> made_from.InputSnapshot:
+def snapshot_inputs(stage: str, read: Iterable[Path]) -> made_from.InputSnapshot:
     """What a stage of results is made from, taken before it reads these manifests or files."""
     modules = [stages.STAGES[stage].partition(":")[0]]
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
@@ -54,18 +54,18 @@ def alteration_problem(out: Path, stage: str) -> str | None:
     return result
 
 
-def outdated_parts(out: Path, stage: str) -> list[str]:
-    """What of a stage's code is no longer what made a file; nothing where it has no manifest.
+def outdated_parts(database: Path) -> list[str]:
+    """What of the code is no longer what made a database; nothing where it has no manifest.
 
-    Its modules count as one part, and each of its `stages.ASSETS`.
+    The stage's modules count as one part, and each of its `stages.ASSETS`.
     """
-    place = made_from.manifest_beside(out)
+    place = made_from.manifest_beside(database)
     if not place.is_file():
         return []
-    module, assets = stages.STAGES[stage].partition(":")[0], stages.ASSETS[stage]
+    module, assets = stages.STAGES["database"].partition(":")[0], stages.ASSETS["database"]
     parts = [f"the code of {module}", *(f"pipeline/{asset}" for asset in assets)]
     now = code_fingerprint.fingerprint(module, assets=tuple(assets)).split("-")
-    before = manifests.read_manifest(place, stage)["code"]["fingerprint"].split("-")
+    before = manifests.read_manifest(place, "database")["code"]["fingerprint"].split("-")
     if len(before) != len(now):
         return parts
     return [part for part, a, b in zip(parts, before, now, strict=True) if a != b]

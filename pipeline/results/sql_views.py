@@ -22,6 +22,9 @@ SQL = Path(__file__).parent / "sql"
 SCHEMA = ("schema", "verdict_rules")
 """Files that are no view."""
 
+OUTPUTS = {"table": ".md", "figure": ".svg"}
+"""Kinds of what is made of views, each with the suffix of the file that stands for one."""
+
 EMPTY = "Empty: no selected run has what it shows."
 """What a table or figure without a cell says."""
 
@@ -164,6 +167,21 @@ def views_named(name: str) -> list[str]:
 def view_of(output: str) -> str:
     """The view of a table or figure: `table_perplexity`, or `table1` for `table_table1`."""
     return output if output in view_sql_by_name() else output.partition("_")[2]
+
+
+def output_files(results: Path) -> list[tuple[Path, str]]:
+    """Tables and figures of a results folder with their views: table2 stands before table10."""
+
+    def natural_order(path: Path) -> tuple[str, int]:
+        word = path.stem.rstrip("0123456789")
+        return word, int(path.stem.removeprefix(word) or 0)
+
+    return [
+        (path, view)
+        for kind, suffix in OUTPUTS.items()
+        for path in sorted((results / f"{kind}s").glob(f"*{suffix}"), key=natural_order)
+        if (view := view_of(f"{kind}_{path.stem}")) in view_sql_by_name()
+    ]
 
 
 def caption(view: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.planning import output_root
 from pipeline.results import number_marks, sql_views
@@ -218,12 +218,8 @@ def _unknown_artifact_message(artifact: str, names: list[str]) -> str:
     # Whole last parts first (pike/seed0 is not a part of balanced-pike/seed0), short names first.
     inside.sort(key=lambda name: (not f"/{name}".lower().endswith(f"/{written}"), len(name), name))
     near = inside or difflib.get_close_matches(written, names, n=5, cutoff=0.5)
-    kinds = sorted({name.partition("/")[0] for name in names})
-    if near:
-        more = f" and {len(near) - 5} more" if len(near) > 5 else ""
-        hint = f"near it: {', '.join(near[:5])}{more}"
-    else:
-        hint = f"kinds of artifacts: {', '.join(kinds)}"
+    kinds = ", ".join(sorted({name.partition("/")[0] for name in names}))
+    hint = f"near it: {names_text(near, most=5)}" if near else f"kinds of artifacts: {kinds}"
     return (
         f"there is no artifact {artifact!r} in the database: {hint}; "
         f'`{program_command("pike")} query "select artifact from lineage"` lists all'

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pike_mixing.errors import InputError
+from pike_mixing.errors import InputError, names_text
 from pipeline.runtime import (
     atomic_files,
     checksums,
@@ -193,11 +193,9 @@ class InputSnapshot:
             differ = self._sources.items() ^ self._digests_of_sources().items()
             changed += sorted({path for path, _ in differ})
         if changed:
-            more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
-            named = ", ".join(map(str, changed[:3]))
             raise InputError(
-                f"{named}{more} changed while `pike {self.stage}` worked: run the same command "
-                "again"
+                f"{names_text(map(str, changed), most=3)} changed while `pike {self.stage}` "
+                "worked: run the same command again"
             )
 
     def _digests_of_sources(self) -> dict[Path, str]:

@@ -61,9 +61,9 @@ def build(root, seeds=(0, 1, 2), scenarios=("real", "languages"), methods=tuple(
     return path
 
 
-def _manifest(folder, stage, settings, inputs, files, facts, modules=("pipeline.errors",)):
+def _manifest(folder, stage, settings, inputs, files, facts):
     path = folder if folder.suffix else folder / atomic_files.MANIFEST
-    taken = made_from.InputSnapshot(stage, list(modules), inputs=inputs)
+    taken = made_from.InputSnapshot(stage, ["pipeline.errors"], inputs=inputs)
     taken.write_manifest(path, settings=settings, files=files, facts=facts)
     return path
 
@@ -176,8 +176,7 @@ def _run(results, scenario, method, seed, experiment):
         "weights_sha256": sums["model.safetensors"],
     }
     inputs, files = [*corpora, folder / "run.json"], [*records, *weights]
-    modules = ["pipeline.runtime.atomic_files"]
-    _manifest(folder, "pretrain", settings, inputs, files, facts, modules)
+    _manifest(folder, "pretrain", settings, inputs, files, facts)
     _evaluations(folder, scenario, method, rng)
     _probes(folder, scenario, rng)
     experiment["runs"][name] = {"folder": str(folder), "settings": settings}

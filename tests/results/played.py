@@ -56,13 +56,6 @@ def insert(connection, into, /, *rows, **row):
         connection.execute(f"insert into {into} ({names}) values ({marks})", list(one.values()))
 
 
-def records(connection, sql):
-    """The rows of an answer, by column."""
-    answer = connection.execute(sql)
-    columns = [column[0] for column in answer.description]
-    return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
-
-
 def ask(path, sql):
     """The rows of an answer of a database that lies on disk."""
     with duckdb.connect(str(path), read_only=True) as connection:

@@ -36,9 +36,7 @@ def copying(candidates, gold, shared):
     return [float(n) for n in shared]
 
 
-def answered(
-    connection, method, answerer, seed=0, *, task="t", items=ITEMS, metrics=("raw",), alone=0.0
-):
+def answered(connection, method, answerer, seed=0, *, task="t", items=ITEMS, metrics=("raw",)):
     """One run's scores of its last checkpoint, and of one before it on which all is wrong."""
     name = f"s/m/{method}/seed{seed}"
     connection.execute(
@@ -55,7 +53,7 @@ def answered(
             (10, answerer(candidates, gold, shared)),
         ):
             own = {"step": step, "item": item, "document": document, "gold": gold}
-            own |= {"sum_log_likelihood": scores, "unconditional": [alone] * candidates}
+            own |= {"sum_log_likelihood": scores, "unconditional": [0.0] * candidates}
             insert(connection, "choices", asked | own)
 
 

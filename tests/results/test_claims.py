@@ -40,11 +40,11 @@ def train(connection, scenario, method, seed=0, size="gpt2-large", rule="pike"):
     return played.train(connection, scenario, method, {}, seed=seed, size=size, rule=rule)
 
 
-def answer(connection, run, task, right, shots=0, metric="per_token"):
+def answer(connection, run, task, right, shots=0):
     """Items of one task, each its own document; right: 1 or 0 by item."""
     insert(
         connection, "accuracies", run=run, step=10, task=task, shots=shots, formulation="cf",
-        metric=metric, value=100 * sum(right) / len(right), stderr=1.0, examples=len(right),
+        metric="per_token", value=100 * sum(right) / len(right), stderr=1.0, examples=len(right),
     )  # fmt: skip
     for item, point in enumerate(right):
         insert(

@@ -29,17 +29,13 @@ def judged(apart_CxSxD, tokens_D):
     return np.array([one.difference for one in found]), np.array(halves)
 
 
-def simulated(random, seeds, documents, *, seed_sd=0.0, document_sd=0.0, both_sd=0.0, heavy=False):
+def simulated(random, seeds, documents, *, seed_sd, document_sd, heavy=False):
     """Differences by repetition, seed and document, of standard deviations."""
 
     def draw(*shape):
         return random.standard_t(3, shape) / 3**0.5 if heavy else random.standard_normal(shape)
 
-    return (
-        seed_sd * draw(TIMES, seeds, 1)
-        + document_sd * draw(TIMES, 1, documents)
-        + both_sd * draw(TIMES, seeds, documents)
-    )
+    return seed_sd * draw(TIMES, seeds, 1) + document_sd * draw(TIMES, 1, documents)
 
 
 @pytest.mark.slow

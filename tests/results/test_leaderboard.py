@@ -4,9 +4,10 @@ import math
 
 import played
 import pytest
-from played import insert, records
+from played import insert
 
 from pipeline.results import loss_tests
+from pipeline.results.database_reader import query_rows
 from pipeline.results.measured_results import MeasuredResults
 
 T = {1: 12.706, 2: 4.303}
@@ -25,7 +26,7 @@ def judged(empty):
 
 def told(connection, sql):
     """The values of one row's cells by column."""
-    return {cell["column_label"]: cell["value"] for cell in records(connection, sql)}
+    return {cell["column_label"]: cell["value"] for cell in query_rows(connection, sql)}
 
 
 def ran(connection, scenario, method, seed, a, b, seconds=1.0):
@@ -53,7 +54,7 @@ def filled(judged):
 
 
 def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracles(filled):
-    rows = {(r["method"], r["against"]): r for r in records(filled, "select * from leaderboard")}
+    rows = {(r["method"], r["against"]): r for r in query_rows(filled, "select * from leaderboard")}
     assert set(rows) == {("mix", "oracle"), ("mine", "oracle"), ("mine", "mix"), ("oracle", "mix")}
     found = rows["mine", "oracle"]
     # s: 0.1, 0.15 and 0.2 over the seeds; u: (0 + 3 * 0.4) / 4 = 0.3 in all.
@@ -69,11 +70,11 @@ def test_regret_is_the_mean_over_scenarios_of_the_weighted_loss_above_the_oracle
 def test_a_method_without_a_scenario_has_no_mean(filled):
     filled.execute("delete from documents where run like 'u/m/mine/%'; delete from loss_tests")
     loss_tests.fill_loss_tests(MeasuredResults(filled))
-    assert records(filled, "select * from leaderboard where method = 'mine'") == []
+    assert query_rows(filled, "select * from leaderboard where method = 'mine'") == []
 
 
 def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
-    cells = records(filled, "select * from table_leaderboard")
+    cells = query_rows(filled, "select * from table_leaderboard")
     ranked = [c["row_label"] for c in cells if c["column_label"] == "mean regret"]
     assert ranked == ["oracle", "mix", "mine"]
     kinds = {c["row_label"]: c["kind"] for c in cells}
@@ -92,7 +93,7 @@ def test_the_table_ranks_by_regret_and_leaves_out_what_serves_others(filled):
 
 def test_the_table_says_over_how_many_scenarios_it_is(filled):
     def counts():
-        cells = records(filled, "select * from table_leaderboard")
+        cells = query_rows(filled, "select * from table_leaderboard")
         return {c["row_label"]: c["value"] for c in cells if c["column_label"] == "scenarios"}
 
     assert counts() == {"oracle": 2, "mix": 2, "mine": 2}
@@ -114,7 +115,7 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
         insert(filled, "lineage", artifact=artifact, inputs=inputs)
 
     def cost():
-        return records(filled, "from steps_of_baseline where run = 'u/m/mine/seed0'")[0]
+        return query_rows(filled, "from steps_of_baseline where run = 'u/m/mine/seed0'")[0]
 
     found = cost()
     # Twice the baseline's time in its one step; the run it stands on costs one more.
@@ -146,9 +147,9 @@ def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
         " and row_label = 'mine'"
     )
     # Two seconds a step beside one of the baseline.
-    assert [row["value"] for row in records(filled, slower)] == [pytest.approx(100)]
+    assert [row["value"] for row in query_rows(filled, slower)] == [pytest.approx(100)]
     filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
-    assert records(filled, slower) == []
+    assert query_rows(filled, slower) == []
 
 
 def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
@@ -165,16 +166,16 @@ def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
     costs = "from steps_of_baseline where method = 'mine'"
-    before = records(filled, costs)
+    before = query_rows(filled, costs)
     filled.execute("update steps set seconds = 99 where run = 'u/m/mine/seed2'")
-    assert records(filled, costs) == before
+    assert query_rows(filled, costs) == before
 
 
 def test_a_pause_of_the_machine_costs_no_more_than_fifty_steps(filled):
     name = ran(filled, "s", "lone", 0, 1.0, 1.0)
     for step, seconds in ((1, 1.0), (2, 1.0), (3, 1300.0)):
         insert(filled, "steps", run=name, step=step, seconds=seconds)
-    (found,) = records(filled, f"select steps from steps_of_baseline where run = '{name}'")
+    (found,) = query_rows(filled, f"select steps from steps_of_baseline where run = '{name}'")
     assert found["steps"] == pytest.approx(1 + 1 + 1 + 50)
 
 
@@ -182,7 +183,7 @@ def test_a_search_that_the_database_lacks_is_not_told_to_be_free(filled):
     insert(filled, "lineage", artifact="run/u/m/mine/seed0", inputs=["mixture/x"])
     insert(filled, "lineage", artifact="mixture/x", inputs=["evaluation/s/m/gone/seed100"])
     sql = "select steps, with_others from steps_of_baseline where run = 'u/m/mine/seed0'"
-    assert records(filled, sql) == [{"steps": pytest.approx(2), "with_others": None}]
+    assert query_rows(filled, sql) == [{"steps": pytest.approx(2), "with_others": None}]
 
 
 def climbed(connection, scenario, tokens, regrets):
@@ -199,7 +200,7 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     climbed(judged, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
     climbed(judged, "u", 1000, {"mix": 0.1, "mine": 0.1, "drawn-000": 0.3})
     climbed(judged, "u2", 2000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.2})
-    found = {r["scenario"]: r for r in records(judged, "select * from rank_correlations")}
+    found = {r["scenario"]: r for r in query_rows(judged, "select * from rank_correlations")}
     assert {r["label_a"] for r in found.values()} == {"m, 1k"}
     assert {r["label_b"] for r in found.values()} == {"m, 2k"}
     # s: two pairs alike, one turned round. u: one pair alike, two tied on one of the rungs.
@@ -209,7 +210,7 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     mean = found[None]
     assert mean["tau"] == pytest.approx(5 / 12)
     assert mean["high"] - mean["tau"] == pytest.approx(T[1] * (1 / 6) / 2, rel=1e-3)
-    cells = records(judged, "select * from table_ladder where section = 'mean regret'")
+    cells = query_rows(judged, "select * from table_ladder where section = 'mean regret'")
     assert {(c["row_label"], c["column_label"]): c["value"] for c in cells}["mine", "m, 2k"] == (
         pytest.approx(0.25)
     )
@@ -222,7 +223,7 @@ def test_scenarios_that_rank_alike_give_no_interval(judged):
         climbed(judged, scenario, tokens, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
     over = "select tau, units, low, high from rank_correlations where scenario is null"
     # Three methods in one order: by chance so in one of six scenarios.
-    assert records(judged, over) == [{"tau": 1, "units": 2, "low": None, "high": None}]
+    assert query_rows(judged, over) == [{"tau": 1, "units": 2, "low": None, "high": None}]
 
 
 def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):
@@ -234,7 +235,7 @@ def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):
     climbed(judged, "u2", 2000, {"mix": 0.3, "mine": 0.2, "drawn-000": 0.1})
     over = "select tau, units from rank_correlations where scenario is null"
     # tau 1/3 and -1.
-    assert records(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 2}]
+    assert query_rows(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 2}]
     # The same weights on the first rung: one unit, and no interval.
     judged.execute("update runs set weights_sha256 = method where tokens = 1000")
-    assert records(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 1}]
+    assert query_rows(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 1}]

@@ -75,14 +75,10 @@ def statements(pages, names):
     for page, of in OF_PAGES.items():
         for place, allowed in of(pages[page], *names):
             yield page, place, allowed
-    listed = [place for page, place, _ in statements_of(pages, names, "results")]
+    listed = [place for place, _ in of_results(pages["results"], *names)]
     for label in re.search(r"within .*; (.*) are .* nats worse", pages["README"])[1].split(" and "):
         method = names[0][label.removeprefix("the fixed shares of ")]
         yield from (("README", place, {1}) for place in listed if place[-1] == method)
-
-
-def statements_of(pages, names, page):
-    return [(page, *said) for said in OF_PAGES[page](pages[page], *names)]
 
 
 def of_results(text, spoken, places):

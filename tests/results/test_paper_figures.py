@@ -1,9 +1,10 @@
 """The paper's figures, from invented runs and from rows as a view gives them."""
 
 import pytest
-from played import columns_of, insert, play, records, scored, train
+from played import columns_of, insert, play, scored, train
 
 from pipeline.results import figure_panels
+from pipeline.results.database_reader import query_rows
 
 LAID_OUT = {
     "scenario", "model", "panel", "title", "x_label", "y_label", "key", "key_position", "step",
@@ -30,8 +31,7 @@ def test_a_view_says_where_its_lines_and_limits_are():
             row(0, 1.0, reference=5.0, reference_label="end", bottom=0.0, low=0.5, high=2.0),
             row(1, 2.0, low=1.5, high=3.0),
             row(0, 4.0, key="other", key_position=-1),
-        ],
-        "mix",
+        ]
     )
     assert panel.references == [("end", 5.0)]
     assert panel.y_limits == (0.0, pytest.approx(4.4))
@@ -41,7 +41,7 @@ def test_a_view_says_where_its_lines_and_limits_are():
 
 
 def test_an_upper_limit_of_zero_is_one():
-    (panel,) = figure_panels.panels_laid_out_by_view([row(0, -1.0, bottom=-2.0, top=0.0)], "mix")
+    (panel,) = figure_panels.panels_laid_out_by_view([row(0, -1.0, bottom=-2.0, top=0.0)])
     assert panel.y_limits == (-2.0, 0.0)
 
 
@@ -59,7 +59,7 @@ def test_figure_1_says_how_much_sooner_pike_is_where_the_baseline_ends(paper):
         formulation="cf", metric="per_token", method="pike", against="mix", ratio=1.94, low=1.2,
         high=2.5, p=0.01,
     )  # fmt: skip
-    found = records(paper, "from figure1")
+    found = query_rows(paper, "from figure1")
     assert {r["x_label"] for r in found} == {"step; the quickest PiKE: 1.9 x as fast [1.2, 2.5]"}
     assert [r["value"] for r in found if r["key"] == "pike"] == [20.0, 40.0]
     assert {r["reference"] for r in found} == {40.0}
@@ -77,7 +77,7 @@ def test_figure_7_is_the_mean_perplexity_of_three_methods_after_the_first_step(p
     paper.execute("delete from published_names where ours = 'nano' and published = 'gpt2-large'")
     train(paper, "two", "pcgrad", {"easy": 8.0, "hard": 4.0})
     train(paper, "two", "pike", {"easy": 8.0, "hard": 4.0})
-    assert [(r["key"], r["step"], r["value"]) for r in records(paper, "from figure7")] == [
+    assert [(r["key"], r["step"], r["value"]) for r in query_rows(paper, "from figure7")] == [
         ("pcgrad", 10, pytest.approx(6))
     ]
 
@@ -89,7 +89,7 @@ def test_figure_6_shows_the_baselines_gradients_alone(paper):
             paper, "similarities", run=run, step=0, domain_a="code", domain_b="prose", cosine=0.25,
             ratio=0.125, cosine_corrected=0.5,
         )  # fmt: skip
-    found = records(paper, "from figure6")
+    found = query_rows(paper, "from figure6")
     assert {r["method"] for r in found} == {"mix"}
     assert [(r["panel"], r["value"]) for r in found] == [
         ("cosine", 0.25),
@@ -105,7 +105,7 @@ def test_figure_8_draws_a_method_once_whatever_it_plays_and_how_far_its_seeds_li
             run = train(paper, "symbols", method, {"easy": 8.0}, seed=seed)
             insert(paper, "weights", run=run, step=0, domain="easy", weight=weight, count=1)
     columns = ("key", "step", "value", "low", "high", "seeds")
-    assert [tuple(r[c] for c in columns) for r in records(paper, "from figure8")] == [
+    assert [tuple(r[c] for c in columns) for r in query_rows(paper, "from figure8")] == [
         ("mix", 1, 0.5, None, None, 1),
         ("pike", 1, pytest.approx(0.6), 0.3, 0.8, 3),
     ]

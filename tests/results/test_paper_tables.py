@@ -4,15 +4,16 @@ import json
 
 import documented
 import pytest
-from played import columns_of, insert, play, records, scored, train
+from played import columns_of, insert, play, scored, train
 
 from pipeline.results import tables
+from pipeline.results.database_reader import query_rows
 
 
 def read(connection, name):
     """Sections of a table: row label -> column label -> cell as a view gives it."""
     found = {}
-    for row in records(connection, f"from {name}"):
+    for row in query_rows(connection, f"from {name}"):
         section = found.setdefault(row["section"], {})
         section.setdefault(row["row_label"], {})[row["column_label"]] = row
     return found

@@ -8,15 +8,14 @@ from pathlib import Path
 import duckdb
 import pytest
 import repository
-import yaml
-from played import fresh, insert, ran, records, scenarios_of_two
+from played import fresh, insert, ran, scenarios_of_two
 
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, registration, shorthand
-from pipeline.planning.registration import Registration
+from pipeline.planning.configuration import Hypothesis
 from pipeline.results import board_tests, registration_outcomes
+from pipeline.results.database_reader import query_rows
 from pipeline.runtime import atomic_files, made_from
-from pipeline.runtime.validate_settings import validate
 
 RUNS = [{"scenarios": list("sut"), "methods": ["mix", "mine"], "seeds": [0, 1], "models": ["m"]}]
 
@@ -38,7 +37,7 @@ def filled(empty):
 
 
 def test_the_scenario_is_the_unit_and_a_target_makes_a_board(filled):
-    rows = {(r["board"], r["method"]): r for r in records(filled, "select * from boards")}
+    rows = {(r["board"], r["method"]): r for r in query_rows(filled, "select * from boards")}
     assert set(rows) == {(b, m) for b in ("target", "no target") for m in ("mix", "mine")}
     row = rows["no target", "mine"]
     # Seeds that only serve others are left out: -0.2 and -0.4, whose SD is 0.2 / sqrt(2).
@@ -55,7 +54,7 @@ def test_the_scenario_is_the_unit_and_a_target_makes_a_board(filled):
 def test_the_table_has_a_section_for_each_board(filled):
     cells = {
         (c["section"], c["row_label"], c["column_label"]): c
-        for c in records(filled, "select * from table_board")
+        for c in query_rows(filled, "select * from table_board")
     }
     places = {(section, row) for section, row, _ in cells}
     assert places == {("no target / m", "mine"), ("target / m", "mine")}
@@ -73,7 +72,7 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
         for method, gain in (("mix", 0), ("even", near / 7 - 0.05), ("near", near)):
             ran(empty, scenario, method, 0, 2 + gain, 2 + gain)
     board_tests.fill_boards(empty)
-    rows = {r["method"]: r for r in records(empty, "from boards where against = 'mix'")}
+    rows = {r["method"]: r for r in query_rows(empty, "from boards where against = 'mix'")}
     # Means -0.1 and -0.35, SD 0.05 / 7 and 0.05: t = -24.2 and -12.1, of two degrees.
     for name, t in (("even", 14 * math.sqrt(3)), ("near", 7 * math.sqrt(3))):
         assert rows[name]["p"] == pytest.approx(1 - t / math.sqrt(t**2 + 2))
@@ -81,28 +80,27 @@ def test_the_methods_of_a_board_are_corrected_together(empty):
     assert rows["even"]["p_holm"] == pytest.approx(2 * rows["even"]["p"])
     assert rows["near"]["p_holm"] == pytest.approx(rows["near"]["p"])
     bold = "from table_board where column_position = 0 and significant"
-    assert [row["row_label"] for row in records(empty, bold)] == ["near", "even"]
+    assert [row["row_label"] for row in query_rows(empty, bold)] == ["near", "even"]
     # Of a method that lacks a scenario nothing is marked.
     empty.execute("delete from perplexities where run = 'v/m/near/seed0'; delete from boards")
     board_tests.fill_boards(empty)
     marked = "select row_label, better from table_board where column_position = 0"
-    assert records(empty, marked) == [
+    assert query_rows(empty, marked) == [
         {"row_label": "near", "better": None},
         {"row_label": "even", "better": "lower"},
     ]
 
 
-def hypothesis(**changes):
-    own = {"method": "odm", "against": "mix", "board": "no target", "direction": "lower"}
-    return {**own, "expected": -0.1, **changes}
+PAIR = {"board": "no target", "method": "odm", "against": "mix"}
+
+
+def hypothesis(direction="lower", margin=0.0):
+    return Hypothesis(**PAIR, direction=direction, expected=-0.1, margin=margin)
 
 
 def concluded(hypotheses, differences):
-    values = yaml.safe_load(FILE.replace("COMMIT", "0" * 40)) | {"hypotheses": hypotheses}
-    chosen = validate(Registration, values, "b.yaml")
-    keys = {"board": "no target", "method": "odm", "against": "mix"}
-    differences = [keys | {"difference": d} for d in differences]
-    return board_tests.judge_hypotheses(chosen.hypotheses, chosen.level, differences)
+    rows = [PAIR | {"difference": one} for one in differences]
+    return board_tests.judge_hypotheses(hypotheses, 0.05, rows)
 
 
 def test_an_outcome_by_hand():

@@ -100,6 +100,7 @@ def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
         ("tables", 'id="figure-weights"'),
         ("tables", 'id="table-perplexity-real"'),
         ("methods", "Every batch holds every domain in equal parts"),
+        ("finders", "<h1>How good the finders are</h1>"),
         ("methods", "zeta1 0.05"),
         ("provenance", "revision of noise"),
     ):

@@ -7,12 +7,13 @@ from types import SimpleNamespace
 import pytest
 from docutils.core import publish_parts
 from jinja2 import Template
-from played import documents, evaluated, fresh, insert, records, run, scored
+from played import documents, evaluated, fresh, insert, run, scored
 from repository import ROOT
 
 from pike_mixing.comparison import document_sizes
 from pike_mixing.errors import InputError
 from pipeline.results import database_reader, loss_tests, sql_views
+from pipeline.results.database_reader import query_rows
 from pipeline.results.measured_results import MeasuredResults
 
 BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
@@ -21,7 +22,7 @@ BOTH = 7.5 * math.sqrt(8 / 9 + 8) / 40
 
 def one(connection, sql):
     """The only row of an answer, by column."""
-    (row,) = records(connection, sql)
+    (row,) = query_rows(connection, sql)
     return row
 
 
@@ -187,7 +188,7 @@ def test_means_over_seeds_carry_both_errors(empty, losses, seed_sd, stderr):
 def judged(connection, sql):
     """The rows of an answer after the losses are tested, by column."""
     loss_tests.fill_loss_tests(MeasuredResults(connection))
-    return records(connection, sql)
+    return query_rows(connection, sql)
 
 
 @pytest.mark.parametrize(
@@ -336,7 +337,7 @@ def test_chance_follows_from_the_number_of_candidates(empty):
     for item, candidates in (("0", 2), ("1", 4)):
         row = {"run": name, "step": 10, "task": "t", "shots": 0, "formulation": "cf"}
         insert(empty, "choices", row | {"item": item, "sum_log_likelihood": [0.0] * candidates})
-    row, mean = records(empty, "select * from method_accuracies order by task desc")
+    row, mean = query_rows(empty, "select * from method_accuracies order by task desc")
     # One task is its own mean.
     assert mean | {"examples": 2, "task": "t"} == row
     assert (row["value"], row["stderr"], row["examples"]) == (50.0, 10.0, 2)

@@ -70,6 +70,7 @@ EDITS = {
     "a query": (text("pipeline/results/sql/table_costs.sql", "select", "select "), RESULTS),
     "a page": (text("pipeline/results/report/index.html", "\n", "\n\n"), REPORT),
     "a decision": (text("docs/decisions.md", "from the paper: ", "from the paper: now "), REPORT),
+    "the finders": (text("docs/finders.md", "# How good", "# How well"), REPORT),
     "a setting of a method": (setting("methods/balanced/tau", 2), trained("balanced") | OF_CONFIG),
     "steps": (setting("training/short/steps", 18), RUNS),
     "a model": (setting("models/tiny/layers", 2), RUNS),

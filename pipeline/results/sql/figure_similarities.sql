@@ -16,9 +16,9 @@ select
     avg(p.cosine order by p.cosine) as cosine,
     avg(p.cosine_corrected order by p.cosine_corrected) as cosine_corrected,
     avg(p.ratio order by p.ratio) as ratio,
-    half_of_mean(stddev_samp(p.cosine order by p.cosine), count(*)) as cosine_half,
-    half_of_mean(stddev_samp(p.cosine_corrected order by p.cosine_corrected), count(p.cosine_corrected)) as cosine_corrected_half,
-    half_of_mean(stddev_samp(p.ratio order by p.ratio), count(*)) as ratio_half,
+    half_over(p.cosine) as cosine_half,
+    half_over(p.cosine_corrected) as cosine_corrected_half,
+    half_over(p.ratio) as ratio_half,
     count(*) as seeds
 from similarities as p
 join runs as r using (run)

@@ -30,7 +30,7 @@ select * from answered
 union all by name
 select scenario, model, method, seed, run, 'mean' as task, shots, formulation, metric, avg(value order by task) as value,
     mean_error(stderr, task) as stderr,
-    case when count(chance) = count(*) then avg(chance order by task) end as chance
+    mean_of_all(chance, task) as chance
 from answered
 join mean_tasks using (scenario, task)
 group by all

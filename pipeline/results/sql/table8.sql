@@ -17,7 +17,7 @@ with measured as (
 select
     m.scenario, m.model, 'runs of PiKE' as section, 'method' as kind, m.row_position, m.row_label,
     c.column_position, c.column_label, c.unit, avg(c.value order by c.value) as value,
-    half_of_mean(stddev_samp(c.value order by c.value), count(c.value)) as error, c.decimals, 0 as block
+    half_over(c.value) as error, c.decimals, 0 as block
 from measured as m
 cross join lateral (values
     (0, 'total training time', if(long, 'h', 's'), seconds / if(long, 3600.0, 1.0), 1),

@@ -48,7 +48,7 @@ below as (
     select 0 as place, * exclude (in_mean) from known
     union all
     select 1, scenario, model, shots, formulation, metric, 'mean',
-        case when count(chance) = count(*) then avg(chance order by chance) end, avg(overlap order by overlap), null
+        mean_of_all(chance, chance), avg(overlap order by overlap), null
     from known
     where in_mean
     group by all

@@ -7,8 +7,7 @@
 -- cost and with others: those of steps_of_baseline, means over scenarios and seeds.
 with costs as (
     select d.board, c.model, c.method,
-        if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
-        if(count(c.with_others) = count(*), avg(c.with_others order by c.with_others), null) as with_others
+        mean_of_all(c.steps, c.steps) as steps, mean_of_all(c.with_others, c.with_others) as with_others
     from steps_of_baseline as c
     join (select distinct board, scenario from scenario_differences) as d using (scenario)
     group by d.board, c.model, c.method

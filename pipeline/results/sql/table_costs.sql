@@ -10,7 +10,7 @@ with timed as (
 
 phases as (
     select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
-        half_of_mean(stddev_samp(100 * t.share order by 100 * t.share), count(*)) as error
+        half_over(100 * t.share) as error
     from timings as t
     join timed as r using (run)
     group by all
@@ -18,8 +18,8 @@ phases as (
 
 times as (
     select scenario, model, method, avg(wall_seconds order by wall_seconds) as seconds,
-        half_of_mean(stddev_samp(wall_seconds order by wall_seconds), count(*)) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
-        half_of_mean(stddev_samp(tokens_per_second order by tokens_per_second), count(*)) as speed_half
+        half_over(wall_seconds) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
+        half_over(tokens_per_second) as speed_half
     from timed
     group by all
 ),

@@ -6,9 +6,8 @@
 -- cost and with others: those of steps_of_baseline, means over scenarios and seeds. significant and verdict: by the
 -- test against the baseline, corrected (Holm) for all methods of the section.
 with costs as (
-    select c.model, c.method, 
-        if(count(c.steps) = count(*), avg(c.steps order by c.steps), null) as steps,
-        if(count(c.with_others) = count(*), avg(c.with_others order by c.with_others), null) as with_others
+    select c.model, c.method,
+        mean_of_all(c.steps, c.steps) as steps, mean_of_all(c.with_others, c.with_others) as with_others
     from steps_of_baseline as c
     join runs as j using (scenario, model, seed)
     join experiment as e on j.method = e.oracle

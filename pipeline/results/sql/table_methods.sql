@@ -8,8 +8,7 @@
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
-    select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains,
-        half_of_mean(stddev_samp(e.effective order by e.effective), count(*)) as error
+    select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains, half_over(e.effective) as error
     from late_domains as e
     join runs as r using (run)
     group by all
@@ -24,7 +23,7 @@ paced as (
 
 overhead as (
     select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
-        100 * half_of_mean(stddev_samp(a.seconds / b.seconds order by a.seconds / b.seconds), count(*)) as error
+        100 * half_over(a.seconds / b.seconds) as error
     from paced as a
     join paced as b using (scenario, model, seed, device)
     join experiment as e on b.method = e.baseline

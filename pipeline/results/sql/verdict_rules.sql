@@ -29,11 +29,15 @@ create macro half_width_squared(of_seeds, seeds, of_items, degrees) as
 -- or items that all of them share; of one seed over these alone.
 create macro half_width(seed_sd, seeds, shared) as case when shared is not null
     then sqrt(half_width_squared(seed_sd / sqrt(seeds), seeds, shared, null)) end;
+create macro half_over_seeds(value, error, key) as
+    half_width(stddev_samp(value order by key), count(*), sqrt(avg(error ^ 2 order by key)));
 -- The same of so many independent numbers, which share nothing; null of one.
 create macro half_of_mean(sd, numbers) as t95(numbers - 1) * sd / sqrt(numbers);
+create macro half_over(value) as half_of_mean(stddev_samp(value order by value), count(value));
 
--- The error of a mean of independent numbers; null where one has none. Sums go through them by key,
--- since their last bit depends on the order.
+-- The mean of numbers, and the error of one of independent numbers; null where one is missing. Sums go through
+-- them by key, since their last bit depends on the order.
+create macro mean_of_all(value, key) as if(count(value) = count(*), avg(value order by key), null);
 create macro mean_error(stderr, key) as case
     when count(stderr) = count(*) then sqrt(sum(stderr ^ 2 order by key)) / count(*)
 end;

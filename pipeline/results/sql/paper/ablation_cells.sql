@@ -33,7 +33,7 @@ by_run as (
 scores as (
     select * exclude (run, seed, methods, value, error), count(*) as seeds, list(run order by seed) as runs,
         list(value order by seed) as run_values, avg(value order by seed) as value,
-        half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
+        half_over_seeds(value, error, seed) as error
     from (
         select * from by_run
         qualify methods = max(methods) over (partition by paper_table, scenario, model, metric, shots)

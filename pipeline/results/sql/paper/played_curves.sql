@@ -46,9 +46,7 @@ select
     s.metric,
     s.step,
     avg(s.value order by s.run) as value,
-    half_width(
-        stddev_samp(s.value order by s.run), count(*), sqrt(avg(s.stderr ^ 2 order by s.run))
-    ) as error,
+    half_over_seeds(s.value, s.stderr, s.run) as error,
     avg(s.value order by s.run) - error as low,
     avg(s.value order by s.run) + error as high,
     count(*) as seeds

@@ -35,7 +35,7 @@ by_run as (
 summed as (
     select * exclude (run, seed, value, error), count(*) as seeds, list(run order by seed) as runs,
         list(value order by seed) as run_values, avg(value order by seed) as value,
-        half_width(stddev_samp(value order by seed), count(*), sqrt(avg(error ^ 2 order by seed))) as error
+        half_over_seeds(value, error, seed) as error
     from by_run
     group by all
 ),
