@@ -190,10 +190,10 @@ class PythonSource(Source):
         if self.packages is not None:
             files = package_files(self.packages, self.topic)
         elif self.topic == "tables":
-            files = files_below(_STDLIB / "encodings", ".py", _NOT_CODE)
+            files = modules_below(_STDLIB / "encodings")
         else:
             # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
-            listed = files_below(_STDLIB, ".py", _NOT_CODE)
+            listed = modules_below(_STDLIB)
             files = [one for one in listed if not one[1].name.startswith("_sysconfigdata")]
         readers = {"code": read_code, "docstrings": read_docstrings, "doctests": read_doctests}
         return readers.get(self.topic, read_texts)(files, skipped)
@@ -279,12 +279,12 @@ def _python_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def files_below(root: Path, suffix: str, excluded: frozenset[str]) -> list[tuple[str, Path]]:
-    """Files in the order of their relative names; folders of excluded names are not entered."""
+def modules_below(root: Path) -> list[tuple[str, Path]]:
+    """Modules in the order of their relative names; folders of `_NOT_CODE` are not entered."""
     result: list[tuple[str, Path]] = []
     for folder, inner, names in os.walk(root):
-        inner[:] = [name for name in inner if name not in excluded]
-        matching = (Path(folder, name) for name in names if name.endswith(suffix))
+        inner[:] = [name for name in inner if name not in _NOT_CODE]
+        matching = (Path(folder, name) for name in names if name.endswith(".py"))
         result += [(file.relative_to(root).as_posix(), file) for file in matching]
     return sorted(result)
 

@@ -9,6 +9,7 @@ import yaml
 
 from pike_mixing.errors import InputError
 from pipeline.data import python_stdlib
+from pipeline.data.python_stdlib import modules_below
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,13 +55,9 @@ def library(tmp_path):
     return tmp_path
 
 
-def files(root):
-    return python_stdlib.files_below(root, ".py", frozenset({"test"}))
-
-
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.read_code(files(library), skipped))
+    found = dict(python_stdlib.read_code(modules_below(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -69,11 +66,13 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.read_texts(files(library / "test"), skipped)) == {"t.py": "y = 1\n"}
+    assert dict(python_stdlib.read_texts(modules_below(library / "test"), skipped)) == {
+        "t.py": "y = 1\n"
+    }
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.read_docstrings(files(library), Counter()))
+    found = dict(python_stdlib.read_docstrings(modules_below(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
