@@ -109,9 +109,8 @@ def _row_layout_of_lengths(
     }
 
 
-def pad_rows(rows: Sequence[QuestionRow], size: tuple[int, int] | None = None) -> RowBatch:
-    """One batch of rows, in their order, filled up to a size in rows and tokens if one is given."""
-    size = size or (len(rows), max(len(one.token_L) for one in rows))
+def pad_rows(rows: Sequence[QuestionRow], size: tuple[int, int]) -> RowBatch:
+    """One batch of rows, in their order, filled up to a size in rows and tokens."""
     token, position = np.zeros(size, np.int64), np.zeros(size, np.int64)
     block, scored = np.full(size, PADDING), np.zeros(size, bool)
     for number, one in enumerate(rows):
@@ -250,11 +249,11 @@ def _score_rows_in_batches(
             if compiles:
                 lengths = [max(SHORTEST, 1 << (length - 1).bit_length()) for length in lengths]
             for numbers in _batches_by_length(lengths, batch_tokens):
-                members, length = [rows[i] for i in numbers], lengths[numbers[0]]
-                size: tuple[int, int] | None = None
+                members, longest = [rows[i] for i in numbers], lengths[numbers[0]]
+                count = len(members)
                 if compiles:
-                    size = xla_chips.round_up_rows(max(1, batch_tokens // length), device), length
-                batch = pad_rows(members, size)
+                    count = xla_chips.round_up_rows(max(1, batch_tokens // longest), device)
+                batch = pad_rows(members, (count, longest - P))
                 hidden_BxLxD = _hidden_states(model, batch, shared, P)
                 score = _log_probabilities_on_xla if compiles else _log_probabilities
                 log_p_N = score(model.embedding.weight, hidden_BxLxD, batch).double().cpu()
