@@ -326,19 +326,18 @@ def _validation_warning(
     """What is odd about the validation text, and no mistake."""
     validation = split_facts["validation"]
     tokens = sum(split["tokens"] for split in split_facts.values())
-    share, expected = validation["tokens"] / tokens, settings.validation_share
-    largest = validation["largest_share"]
-    few = validation["documents"] < ENOUGH_DOCUMENTS or largest > LARGEST_SHARE
-    if not few and (has_own_validation or share > expected / 2):
+    share, largest = validation["tokens"] / tokens, validation["largest_share"]
+    is_few, is_uneven = validation["documents"] < ENOUGH_DOCUMENTS, largest > LARGEST_SHARE
+    is_small = not has_own_validation and share <= settings.validation_share / 2
+    if not (is_few or is_uneven or is_small):
         return None
     remedy = "give more validation text"
     if not has_own_validation:
         more = store.remedy_for_few_documents(source)
-        remedy = f"{more}, or set a larger packing.validation_share ({expected})"
+        remedy = f"{more}, or set a larger packing.validation_share ({settings.validation_share})"
     counted = f"{validation['documents']:,} documents "
-    is_few = validation["documents"] < ENOUGH_DOCUMENTS
     counted += f"({'too few: ' if is_few else ''}{ENOUGH_DOCUMENTS} are enough), "
-    if largest > LARGEST_SHARE:
+    if is_uneven:
         counted += (
             f"{'and' if is_few else 'but'} the largest has {largest:.1%} of their tokens "
             f"(limit {LARGEST_SHARE:.0%}), "
