@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.data import ngrams
+from pipeline.data.shards import Corpus
 
 BASE = 0x9E3779B97F4A7C15
 
@@ -22,6 +23,7 @@ def test_a_hash_is_the_polynomial_of_its_window(width):
         assert int(value) == expected
 
 
+@pytest.mark.slow
 @given(
     stream=st.lists(st.integers(2, 5), min_size=1, max_size=60),
     asked=st.lists(st.integers(2, 5), min_size=1, max_size=30),
@@ -29,22 +31,14 @@ def test_a_hash_is_the_polynomial_of_its_window(width):
     chunk=st.integers(1, 9),
 )
 @settings(max_examples=60, deadline=None)
-def test_windows_are_found_across_pieces_and_shards(stream, asked, width, chunk):
+def test_windows_are_found_across_pieces_and_shards(
+    tmp_path_factory, make_corpus, stream, asked, width, chunk
+):
     asked = np.array(asked)
-    corpus = Stream(np.array([*stream, 1]))
+    folder = tmp_path_factory.mktemp("property") / "c"
+    corpus = Corpus.open(make_corpus(folder, [*stream, 1], shard_tokens=7), "train")
     with mock.patch.object(ngrams, "CHUNK_TOKENS", chunk):
         found = ngrams.occurrence_mask(ngrams.window_hashes(asked, width), corpus, width)
     there = {tuple(stream[i : i + width]) for i in range(len(stream) - width + 1)}
     windows = [tuple(asked[i : i + width].tolist()) for i in range(len(asked) - width + 1)]
     assert found.tolist() == [window in there for window in windows]
-
-
-class Stream:
-    """The part of a corpus that the search reads."""
-
-    def __init__(self, tokens):
-        self.stream, self.tokens = tokens, len(tokens)
-
-    def read_tokens(self, start, stop):
-        assert 0 <= start <= stop <= self.tokens
-        return self.stream[start:stop]
