@@ -9,6 +9,7 @@ import torch
 from recipes import recipe
 
 from pike_mixing.errors import InputError
+from pike_mixing.torch import PerDomainAdamW
 from pipeline import settings
 from pipeline.model import adamw, checkpoint
 from pipeline.model.transformer import initial_model, token_losses
@@ -19,15 +20,22 @@ RECIPE = recipe()
 CPU = torch.device("cpu")
 
 
-def started(seed=0):
+def started(seed=0, build=adamw.build_adamw):
     net = initial_model(SHAPE, 8, seed)
-    return net, adamw.build_adamw(net, RECIPE)
+    return net, build(net, RECIPE)
+
+
+def of_two_domains(net, recipe):
+    return adamw.build_per_domain_adamw(net, recipe, domains=2)
 
 
 def update(net, optimizer, step):
     tokens = torch.randint(8, (2, 5), generator=torch.Generator().manual_seed(step))
     optimizer.zero_grad()
     token_losses(net, tokens).mean().backward()
+    if isinstance(optimizer, PerDomainAdamW):
+        # The second domain is away from the first two batches.
+        optimizer.take_gradient(step // 2 % 2, 0.5)
     optimizer.step()
 
 
@@ -44,9 +52,9 @@ def progress(step):
     )
 
 
-def saved(folder, steps=3, identity="ours"):
+def saved(folder, steps=3, identity="ours", build=adamw.build_adamw):
     """A model after so many updates, and its checkpoint."""
-    net, optimizer = started()
+    net, optimizer = started(build=build)
     for step in range(steps):
         update(net, optimizer, step)
     path = folder / f"step{steps}"
@@ -57,24 +65,29 @@ def saved(folder, steps=3, identity="ours"):
 
 
 def same(first, second):
-    return first.keys() == second.keys() and all(np.array_equal(first[n], second[n]) for n in first)
+    return first.keys() == second.keys() and all(
+        first[n].dtype == second[n].dtype and np.array_equal(first[n], second[n]) for n in first
+    )
 
 
-def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path):
-    path, net, optimizer = saved(tmp_path)
-    other, other_optimizer = started(seed=1)
+@pytest.mark.parametrize("build", [adamw.build_adamw, of_two_domains])
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path, steps, build):
+    path, net, optimizer = saved(tmp_path, steps, build=build)
+    other, other_optimizer = started(seed=1, build=build)
     at = checkpoint.restore_checkpoint(path, other, other_optimizer, CPU)
-    expected = progress(3)
-    assert at.step == 3
+    expected = progress(steps)
+    assert at.step == steps
     assert same(at.method, expected.method)
-    assert all(at.method[name].dtype == value.dtype for name, value in expected.method.items())
     assert np.array_equal(at.positions_K, expected.positions_K)
     assert np.array_equal(at.statistics_positions_K, expected.statistics_positions_K)
     assert same(other.state_dict(), net.state_dict())
-    for step in (3, 4):
+    for step in range(steps, steps + 4):
         update(net, optimizer, step)
         update(other, other_optimizer, step)
     assert same(other.state_dict(), net.state_dict())
+    for ours, theirs in zip(net.parameters(), other.parameters(), strict=True):
+        assert same(optimizer.state[ours], other_optimizer.state[theirs])
 
 
 def test_the_same_state_gives_the_same_bytes_and_the_manifest_says_of_what(tmp_path):

@@ -1,20 +1,15 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from recipes import recipe
 from torch import nn
 
 from pike_mixing.torch import PerDomainAdamW
-from pipeline import settings
 from pipeline.model import adamw as optim
-from pipeline.model import checkpoint
-from pipeline.model.transformer import initial_model, token_losses
 
 VECTORS = Path(__file__).parents[1] / "rules" / "vectors" / "adatask.json"
-RECIPE = recipe()
 
 
 def point(*values):
@@ -123,51 +118,8 @@ def test_a_parameter_that_begins_to_train_later_has_its_own_corrections(kind, la
 
 def test_the_recipes_rates_and_groups_are_those_of_adamw():
     model = nn.Sequential(nn.Linear(3, 2), nn.LayerNorm(2))
-    groups = optim.build_per_domain_adamw(model, RECIPE, domains=2).param_groups
-    for ours, theirs in zip(groups, optim.build_adamw(model, RECIPE).param_groups, strict=True):
+    groups = optim.build_per_domain_adamw(model, recipe(), domains=2).param_groups
+    for ours, theirs in zip(groups, optim.build_adamw(model, recipe()).param_groups, strict=True):
         assert [id(p) for p in ours["params"]] == [id(p) for p in theirs["params"]]
         for name in ("lr", "betas", "eps", "weight_decay"):
             assert ours[name] == theirs[name]
-
-
-def small_model():
-    shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
-    return initial_model(shape, 8, 0)
-
-
-def train(model, optimizer, steps):
-    """Domain 1 is away from every other batch."""
-    for step in steps:
-        for k in range(2 - step % 2):
-            optimizer.zero_grad()
-            generator = torch.Generator().manual_seed(10 * step + k)
-            token_losses(model, torch.randint(8, (2, 5), generator=generator)).mean().backward()
-            optimizer.take_gradient(k, 0.5)
-        optimizer.step()
-
-
-def checkpointed(folder, model, optimizer, step):
-    positions_K = np.zeros(2, dtype=np.int64)
-    progress = checkpoint.TrainState(step, {}, positions_K, positions_K)
-    checkpoint.write_checkpoint(
-        folder, checkpoint.take_snapshot(model, optimizer, progress, "identity")
-    )
-
-
-@pytest.mark.parametrize("at", [0, 1, 3])
-def test_a_restored_optimizer_goes_on_bit_by_bit(at, tmp_path):
-    model = small_model()
-    optimizer = optim.build_per_domain_adamw(model, RECIPE, domains=2)
-    train(model, optimizer, range(at))
-    checkpointed(tmp_path / "step", model, optimizer, at)
-    train(model, optimizer, range(at, at + 4))
-    other = small_model()
-    again = optim.build_per_domain_adamw(other, RECIPE, domains=2)
-    checkpoint.restore_checkpoint(tmp_path / "step", other, again, torch.device("cpu"))
-    train(other, again, range(at, at + 4))
-    for ours, theirs in zip(model.parameters(), other.parameters(), strict=True):
-        assert torch.equal(ours, theirs)
-        assert optimizer.state[ours].keys() == again.state[theirs].keys()
-        for name, value in optimizer.state[ours].items():
-            assert again.state[theirs][name].dtype == value.dtype
-            assert torch.equal(again.state[theirs][name], value)
