@@ -1,17 +1,15 @@
 import re
 from collections import Counter
 from importlib.metadata import version
-from pathlib import Path
 
 import edits
 import pytest
 import yaml
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import python_stdlib
 from pipeline.data.python_stdlib import modules_below
-
-ROOT = Path(__file__).parents[2]
 
 MODULE = '''"""About the module."""
 import os  # a comment

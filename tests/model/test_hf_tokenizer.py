@@ -2,10 +2,10 @@
 
 import itertools
 import json
-from pathlib import Path
 
 import pytest
 import sentencepiece
+from repository import ROOT
 
 from pipeline.data import sources, tokenizer
 from pipeline.runtime import atomic_files
@@ -13,7 +13,6 @@ from pipeline.runtime import atomic_files
 pytest.importorskip("tokenizers")
 fast_tokenizer = pytest.importorskip("pipeline.model.hf_folder")
 
-ROOT = Path(__file__).resolve().parents[2]
 SPACES = "\t\n\v\f\r\x1c\x85\u00a0\u2003\u2028\u3000\u200b▁"
 FORMS = "{0}", "{0}a", "a{0}", "a{0}{0}b", " {0}a ", "a {0}"
 ODD = [
