@@ -17,7 +17,7 @@ tokenizers = pytest.importorskip("tokenizers")
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("google.protobuf")
 export = pytest.importorskip("pipeline.model.export")
-hf_tokenizer = pytest.importorskip("pipeline.model.hf_folder")
+hf_folder = pytest.importorskip("pipeline.model.hf_folder")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,6 @@ def test_transformers_loads_the_tokenizer_and_cuts_the_same(exported, corpora):
 
 
 def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
-    hf_folder = pytest.importorskip("pipeline.model.hf_folder")
     fast = tokenizers.Tokenizer(tokenizers.models.WordLevel({"?": 0, "</s>": 1, "row": 2}, "?"))
     fast.add_special_tokens(["</s>"])
     ends = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
@@ -68,19 +67,16 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
 
 
 def test_the_export_finds_one_text_that_is_cut_otherwise(corpora, tmp_path, monkeypatch):
-    hf_folder = pytest.importorskip("pipeline.model.hf_folder")
-    ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_tokenizer._normalizer
-    assert (
-        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "right", hf_folder), ours) > 100
-    )
+    ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_folder._normalizer
+    assert hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "right"), ours) > 100
     strip = tokenizers.normalizers.Replace("\u3000", "")
     both = tokenizers.normalizers.Sequence
-    monkeypatch.setattr(hf_tokenizer, "_normalizer", lambda spec: both([strip, steps(spec)]))
+    monkeypatch.setattr(hf_folder, "_normalizer", lambda spec: both([strip, steps(spec)]))
     with pytest.raises(InputError, match=r"tokenizers cuts 1 of \d+ texts otherwise than"):
-        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "wrong", hf_folder), ours)
+        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "wrong"), ours)
 
 
-def tokenizer_of(ours, folder, hf_folder):
+def tokenizer_of(ours, folder):
     folder.mkdir()
     hf_folder._write_tokenizer(folder, ours, 64)
     return folder
