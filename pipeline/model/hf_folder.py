@@ -6,7 +6,6 @@ such as `</s>`, which Hugging Face takes for the piece; and where a letter and i
 have six bytes or more, which its map of characters reads one by one.
 """
 
-import functools
 import math
 import random
 import shutil
@@ -16,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
 import tokenizers
 import torch
 import transformers
@@ -58,13 +58,6 @@ def convert_tokenizer(path: Path) -> tokenizers.Tokenizer:
         ]
     )
     return made
-
-
-@functools.cache
-def piece_scores(path: Path) -> list[float]:
-    """The score of each piece of a SentencePiece model file."""
-    messages: Any = sentencepiece_model_pb2
-    return [piece.score for piece in messages.ModelProto.FromString(path.read_bytes()).pieces]
 
 
 def _tokenizer_model(proto: Any, path: Path) -> models.Model:
@@ -217,11 +210,9 @@ def _logit_difference(folder: Path, model: Transformer, length: int) -> float:
 def _compare_tokenizers(folder: Path, tokenizer: Tokenizer) -> int:
     """Cuts texts of random pieces and of white space both ways; returns how many there were."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    texts = (
-        [*_random_texts(tokenizer), *WHITE_SPACE]
-        if tokenizer.tokenizer_json is None
-        else [*_random_texts(tokenizer)]
-    )
+    texts = [*_random_texts(tokenizer)]
+    if tokenizer.tokenizer_json is None:
+        texts += WHITE_SPACE
     result = theirs(texts)["input_ids"]
     both = zip(tokenizer.encode(texts), result, texts, strict=True)
     wrong = [
@@ -262,7 +253,7 @@ def _is_equally_scored(tokenizer: Tokenizer, tokens: list[int], other_tokens: li
         other_tokens
     ):
         return False
-    scores = piece_scores(tokenizer.path)
+    score = sentencepiece.SentencePieceProcessor(model_file=str(tokenizer.path)).get_score
     return math.isclose(
-        *(math.fsum(scores[n] for n in cut) for cut in (tokens, other_tokens)), rel_tol=1e-6
+        math.fsum(map(score, tokens)), math.fsum(map(score, other_tokens)), rel_tol=1e-6
     )
