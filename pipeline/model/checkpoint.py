@@ -138,17 +138,16 @@ def restore_checkpoint(
     model: Transformer,
     optimizer: torch.optim.Optimizer,
     device: torch.device,
-    identity: Any = None,
+    identity: Any,
 ) -> TrainState:
     """Puts weights and optimizer back in place and returns the rest.
 
-    A checkpoint that is damaged, or of another identity than one that is given, is refused and
-    leaves both as they were. In shards, one tensor at a time is whole on the device.
+    A checkpoint that is damaged, or of another identity, is refused and leaves both as they were.
+    In shards, one tensor at a time is whole on the device.
     """
     manifest = _read_checked_manifest(folder, MODEL, TRAINING)
-    of = manifest["identity"]
-    if identity is not None and (result := made_from.identity_differences(of, identity)):
-        told = "; ".join(map(str, result))
+    if others := made_from.identity_differences(manifest["identity"], identity):
+        told = "; ".join(map(str, others))
         raise InputError(f"{folder} is of another run: {told}: train in a folder of its own")
     # A corpus's manifest says how many pieces there are, and no fingerprint is over that.
     if manifest["vocabulary"] != model.vocabulary:

@@ -75,7 +75,7 @@ def same(first, second):
 def test_all_that_makes_the_next_step_comes_back_bit_by_bit(tmp_path, steps, build):
     path, net, optimizer = saved(tmp_path, steps, build=build)
     other, other_optimizer = started(seed=1, build=build)
-    at = checkpoint.restore_checkpoint(path, other, other_optimizer, CPU)
+    at = checkpoint.restore_checkpoint(path, other, other_optimizer, CPU, "ours")
     expected = progress(steps)
     assert at.step == steps
     assert same(at.method, expected.method)
@@ -126,7 +126,7 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     assert str(later / name) in caplog.text
     assert "going on from an earlier checkpoint" in caplog.text
     with pytest.raises(InputError, match="step2"):
-        checkpoint.restore_checkpoint(later, net, optimizer, CPU)
+        checkpoint.restore_checkpoint(later, net, optimizer, CPU, "ours")
     if name != checkpoint.TRAINING:
         with pytest.raises(InputError, match="step2"):
             checkpoint.load_model(later)
@@ -156,7 +156,7 @@ def test_a_checkpoint_of_a_later_version_is_not_loaded(tmp_path):
     edit(path, format=checkpoint.FORMAT + 1)
     for load in (
         lambda: checkpoint.load_model(path),
-        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU),
+        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU, "ours"),
     ):
         with pytest.raises(InputError, match=r"is of format 3, .* reads format 2: use the version"):
             load()
@@ -215,7 +215,7 @@ def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
     for use in (
         lambda: checkpoint.load_model(path),
         lambda: checkpoint.weights_sha256(path),
-        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU),
+        lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU, "ours"),
     ):
         with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):
             use()
@@ -228,7 +228,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(tmp_path):
     path, _, _ = saved(tmp_path)
     larger = initial_model(SHAPE, 16, 0)
     with pytest.raises(InputError, match="an embedding of 8 pieces, the corpora ask for 16"):
-        checkpoint.restore_checkpoint(path, larger, adamw.build_adamw(larger, RECIPE), CPU)
+        checkpoint.restore_checkpoint(path, larger, adamw.build_adamw(larger, RECIPE), CPU, "ours")
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
