@@ -15,8 +15,7 @@ from pipeline.model.transformer import Transformer
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
     """A model with initial weights."""
     make = transformer if not shape.architecture else _import_transformers_model()
-    result: Transformer = make.initial_model(shape, vocabulary, seed)
-    return result
+    return make.initial_model(shape, vocabulary, seed)
 
 
 def model_without_weights(shape: settings.Model, vocabulary: int) -> Transformer:
@@ -25,8 +24,7 @@ def model_without_weights(shape: settings.Model, vocabulary: int) -> Transformer
         with torch.device("meta"):
             return Transformer(shape, vocabulary)
     # Buffers that no file holds are made with a model of transformers.
-    result: Transformer = _import_transformers_model().TransformersModel(shape, vocabulary)
-    return result
+    return _import_transformers_model().TransformersModel(shape, vocabulary)
 
 
 def _import_transformers_model() -> ModuleType:

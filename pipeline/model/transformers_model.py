@@ -58,8 +58,7 @@ class TransformersModel(Transformer):
         return super().train(False)
 
     def _hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None) -> Tensor:
-        result: Tensor = self.net.base_model(tokens_BxL, use_cache=False)[0]
-        return result
+        return self.net.base_model(tokens_BxL, use_cache=False)[0]
 
     @torch.no_grad()
     def _refuse_unsupported(self) -> None:
