@@ -11,7 +11,7 @@ import pytest
 import yaml
 from downloads import lines, parquet
 from repository import ROOT
-from test_malformed import zst
+from test_malformed import arrow, zst
 
 from pike_mixing.errors import InputError
 from pipeline.data import sources
@@ -59,11 +59,8 @@ NESTED = [
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "arrow"])
 def test_a_field_may_lie_within_another(here, suffix):
-    content, table = {"jsonl": lines(*NESTED)}, pa.Table.from_pylist(NESTED)
-    content["parquet"] = parquet(table)
-    with pa.ipc.new_stream(sink := pa.BufferOutputStream(), table.schema) as writer:
-        writer.write_table(table)
-    content["arrow"] = sink.getvalue().to_pybytes()
+    table = pa.Table.from_pylist(NESTED)
+    content = {"jsonl": lines(*NESTED), "parquet": parquet(table), "arrow": arrow(table)}
     (here / f"a.{suffix}").write_bytes(content[suffix])
     assert read(field="content.text") == ([("1", "one"), ("4", "two")], {"null": 2})
     # A name with a dot in it is a name, too.
