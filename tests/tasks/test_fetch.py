@@ -27,6 +27,12 @@ def taken(folder, *splits):
     return [f"{split}={folder / split}.jsonl" for split in splits]
 
 
+def fetch_piqa(out, folder):
+    """Fetches PIQA from the files of a folder."""
+    given = taken(folder, "validation", "train")
+    return fetch.fetch_tasks(["piqa"], out=out, revision=OTHER, given_files=given)
+
+
 @pytest.fixture
 def own(tmp_path):
     """A copy of PIQA's stand-in, to be damaged."""
@@ -55,8 +61,8 @@ def cache(tmp_path, monkeypatch):
     return fill
 
 
-def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path, standin):
-    told = fetch.fetch_tasks(["piqa"], out=tmp_path, **standin("piqa"))
+def test_a_task_becomes_lines_of_json_with_a_manifest(tmp_path):
+    told = fetch_piqa(tmp_path, PIQA)
     place = tmp_path / "piqa"
     names = {".made-by", "demonstrations.jsonl", "manifest.json", "validation.jsonl"}
     assert {path.name for path in place.iterdir()} == names
@@ -168,8 +174,7 @@ def test_of_demonstrations_with_one_key_the_first_is_kept_in_the_lists_order(tmp
     first = records(path)
     again = [{**record, "sol1": "another"} for record in first]
     path.write_text("".join(json.dumps(r) + "\n" for r in [*first[::-1], *again]))
-    given = taken(own, "validation", "train")
-    fetch.fetch_tasks(["piqa"], out=tmp_path, revision=OTHER, given_files=given)
+    fetch_piqa(tmp_path, own)
     kept = records(tmp_path / "piqa" / "demonstrations.jsonl")
     assert [record["goal"] for record in kept] == list(task_definitions.PIQA.curated)
     assert "another" not in {record["sol1"] for record in kept}
@@ -180,9 +185,7 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
     first = records(path)[0]
     blank = {**first, "sol2": " "}
     path.write_text("".join(json.dumps(r) + "\n" for r in [*([first] * 100), blank]))
-    told = fetch.fetch_tasks(
-        ["piqa"], out=tmp_path, revision=OTHER, given_files=taken(own, "validation", "train")
-    )
+    told = fetch_piqa(tmp_path, own)
     assert "1 rows cannot be asked; put them into leave_out:\n    validation:100: 'sol2'" in told
     unusable = atomic_files.read_json(tmp_path / "piqa" / "manifest.json")["unusable"]
     assert list(unusable) == ["validation:100"]
@@ -191,7 +194,6 @@ def test_a_few_rows_that_cannot_be_asked_are_listed(tmp_path, own):
 def test_own_files_need_no_further_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.delitem(sys.modules, "pipeline.runtime.hub_downloads", raising=False)
-    given = {"out": tmp_path, "revision": OTHER}
-    fetch.fetch_tasks(["piqa"], **given, given_files=taken(PIQA, "validation", "train"))
+    fetch_piqa(tmp_path, PIQA)
     with pytest.raises(InputError, match="run `make setup EXTRAS=hub`"):
-        fetch.fetch_tasks(["piqa"], **given, given_files=[])
+        fetch.fetch_tasks(["piqa"], out=tmp_path, revision=OTHER, given_files=[])
