@@ -44,22 +44,10 @@ def test_the_vocabulary_is_rounded_up(pieces, rows):
 
 
 def test_no_logit_depends_on_a_later_token():
-    """Gradient of each position's logits in each position's embedding: zero above the diagonal."""
     net, tokens = initial_model(TINY, 16, 0), random_tokens(1, 6, 16)
-    embedded = []
-
-    def keep(module, inputs, output):
-        embedded.append(output)
-
-    net.embedding.register_forward_hook(keep)
-    logits_LxV = net(tokens)[0]
-    weight_V = torch.randn(16, generator=torch.Generator().manual_seed(1))
-    for position in range(6):
-        (gradient,) = torch.autograd.grad(
-            logits_LxV[position] @ weight_V, embedded[0], retain_graph=True
-        )
-        reached = gradient[0].abs().sum(dim=1) > 1e-6
-        assert reached.tolist() == [source <= position for source in range(6)]
+    whole_LxV = net(tokens)[0]
+    for length in range(1, 6):
+        torch.testing.assert_close(net(tokens[:, :length])[0], whole_LxV[:length])
 
 
 def test_rotary_angles_are_those_of_the_paper():
