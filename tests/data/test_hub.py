@@ -161,7 +161,7 @@ OF_CONFIG = {
 
 
 @pytest.mark.slow
-def test_every_source_of_the_paper_is_found_by_its_settings(hub, tmp_path):
+def test_every_source_of_the_paper_is_found_by_its_settings(hub):
     every = yaml.safe_load((ROOT / "workflow/configs/paper.yaml").read_text())["sources"]
     first = {
         name: OF_CONFIG.get(one.get("config")) or one["data_files"].replace("*", "00000")

@@ -88,9 +88,7 @@ def test_a_thread_that_is_not_the_main_one_notes_nothing():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", signal_handler.SAVES)
-def test_a_signal_to_save_before_the_training_has_begun_ends_nothing(
-    tmp_path, pipeline_command, name
-):
+def test_a_signal_to_save_before_the_training_has_begun_ends_nothing(pipeline_command, name):
     """It comes while the modules are imported; the process then says that its file is missing."""
     code = (
         "import os, signal, sys\n"

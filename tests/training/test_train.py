@@ -22,9 +22,6 @@ from pipeline.training import step_log
 from pipeline.training import train as pretrain
 from pipeline.training.metric_log import TABLES
 
-DOMAINS = ("easy", "hard")
-PIKE = {"zeta1": 0.5, "zeta2": 0.1, "every": 2, "rows": 3}
-
 
 @pytest.mark.slow
 def test_a_run_ends_with_checkpoints_records_and_a_manifest(make_run, corpora):
