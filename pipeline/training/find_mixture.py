@@ -86,15 +86,13 @@ def find_mixture(settings: Path, out: Path) -> None:
     """
     values = atomic_files.read_json(settings)
     search = validate(MixtureSearch, values, str(settings))
-    grid = search.finder == GRID
-    finder = (
-        None
-        if grid
-        else build_finder.build_finder(search.finder, search.options, f"{settings}: options")
-    )
+    finder = None
+    modules: Sequence[str] = [__name__]
+    if search.finder != GRID:
+        finder = build_finder.build_finder(search.finder, search.options, f"{settings}: options")
+        modules = build_finder.modules_behind_mixture(search.finder)
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
-    modules = [__name__] if grid else build_finder.modules_behind_mixture(search.finder)
     snapshot = made_from.InputSnapshot("mixture", modules)
     # The order in which proxies are listed must not decide between equals or fill the folds.
     reads = finder.reads if finder else "losses"

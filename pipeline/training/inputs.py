@@ -239,14 +239,12 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    needed, here = (
-        4 * copies * work.model.parameter_count(pieces),
-        environment.available_memory_bytes(),
-    )
+    parameters = work.model.parameter_count(pieces)
+    needed, here = 4 * copies * parameters, environment.available_memory_bytes()
     if needed > here and not work.model.architecture:
         raise InputError(
-            f"model {work.model_name!r} has {work.model.parameter_count(pieces):,} parameters, "
-            f"which take {needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here "
+            f"model {work.model_name!r} has {parameters:,} parameters, which take "
+            f"{needed / 2**30:,.1f} GiB at least, and {here / 2**30:,.1f} GiB are here "
             "(or allowed by `ulimit -v`): lower its layers, width, heads or head_width, or take a "
             "larger machine"
         )

@@ -165,9 +165,7 @@ def pretrain(
             training.records.clock.settle = functools.partial(devices.synchronize, training.device)
         with training.folder.writer:
             training.run()
-    return (
-        step_log.phase_time_table(run.parent) if profile and distributed.is_main_process() else None
-    )
+    return step_log.phase_time_table(run.parent) if profile and is_main else None
 
 
 class _Training:
