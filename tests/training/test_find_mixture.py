@@ -337,11 +337,3 @@ def test_records_that_hold_no_static_mixture_are_refused(tmp_path, best):
     refused(tmp_path, best, "proxy proxy01 has no static mixture")
     (folder / "weights.parquet").write_bytes(b"PAR1")
     refused(tmp_path, best, "weights.parquet is not the file that its manifest lists")
-
-
-@pytest.mark.slow
-def test_regmix_runs_as_a_stage(tmp_path):
-    settings = swarm(tmp_path)
-    settings |= {"finder": "regmix", "options": {"samples": 500, "kept": 8, "rounds": 50}}
-    record = found(tmp_path, settings)
-    assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
