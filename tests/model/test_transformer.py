@@ -116,24 +116,6 @@ def test_training_has_the_gradient_of_the_plain_decoder():
         torch.testing.assert_close(our.grad, their.grad, rtol=1e-5, atol=1e-7)
 
 
-def in_order(rows, length, shared):
-    """Rows read from left to right behind shared tokens, said in positions and a mask."""
-    position_L = torch.arange(shared, shared + length)
-    seen_LxS = torch.arange(shared + length)[None, :] <= position_L[:, None]
-    return position_L.expand(rows, -1), seen_LxS.expand(rows, -1, -1)
-
-
-@pytest.mark.parametrize("shared", [1, 4, 6])
-def test_what_rows_share_can_be_read_once(shared):
-    net, tokens = initial_model(TINY, 16, 0), random_tokens(3, 7, 16)
-    tokens[:, :shared] = tokens[0, :shared]
-    kept = net.prefix_keys_values(tokens[0, :shared])
-    found = net.hidden_states(
-        tokens[:, shared:], transformer.AttentionLayout(*in_order(3, 7 - shared, shared), kept)
-    )
-    torch.testing.assert_close(found, net.hidden_states(tokens)[:, shared:], atol=1e-5, rtol=1e-5)
-
-
 def test_tokens_see_what_the_mask_says_and_stand_where_they_are_put():
     # 3 is followed by 5 and by (7, 9), side by side: both stand right behind it.
     net = initial_model(TINY, 16, 0)
