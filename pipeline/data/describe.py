@@ -130,7 +130,6 @@ SIZES = {
 
 
 def corpus_card_text(manifest: Mapping[str, Any]) -> str:
-    """The card of a corpus."""
     documents = sum(split["documents"] for split in manifest["splits"].values())
     head = {
         "pretty_name": manifest["source"],

@@ -152,7 +152,6 @@ class PythonSource(Source):
 
     @property
     def licence(self) -> str:
-        """Licence of the topic."""
         if self.packages is not None:
             return package_licences(self.packages)
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
@@ -181,7 +180,6 @@ class PythonSource(Source):
             )
 
     def _topic_texts(self, skipped: Counter[str]) -> Iterator[Text]:
-        """Files of the topic, as texts."""
         if self.topic == "reference":
             # As `help()` shows them.
             return iter(sorted(_REFERENCE.items()))

@@ -50,7 +50,6 @@ def data_fingerprint(dtype: str, splits: dict[str, dict[str, Any]]) -> str:
 
 
 def read_corpus_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a corpus."""
     path = folder / atomic_files.MANIFEST
     if not path.exists():
         raise InputError(

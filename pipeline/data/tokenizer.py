@@ -217,11 +217,9 @@ class Tokenizer:
         return self._pieces.encode(texts)
 
     def decode(self, tokens: Sequence[int] | npt.NDArray[np.integer[Any]]) -> str:
-        """Text of ids."""
         return self._pieces.decode(int(token) for token in tokens)
 
     def manifest_facts(self) -> dict[str, Any]:
-        """What manifests say of the tokenizer."""
         return {
             "sha256": self.sha256,
             "vocabulary": self.vocabulary,

@@ -46,8 +46,6 @@ guide and candidates are cut anywhere."""
 
 @dataclass(frozen=True)
 class DomainItems:
-    """All items of one domain."""
-
     names: list[str]
     """{document}-{place of the true continuation}: which item it is, whatever else is asked."""
     documents: list[str]
@@ -85,7 +83,6 @@ class DomainItems:
         ]
 
     def manifest_facts(self) -> dict[str, Any]:
-        """What a manifest says of them."""
         return {
             **({"shots": self.shots} if self.shots else {}),
             "items": len(self.names),

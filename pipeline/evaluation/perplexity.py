@@ -35,7 +35,6 @@ class Windows:
     """UTF-8 bytes of each document's text times the share of its tokens that is scored, rounded."""
 
     def manifest_facts(self) -> dict[str, int]:
-        """What a manifest says of them."""
         return {"rows": len(self.tokens_RxL1), "documents": len(self.documents)}
 
 

@@ -23,7 +23,6 @@ def learning_rate_at_step(step: int, recipe: settings.Training) -> float:
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Sets the learning rate of all parameters for the next step."""
     for group in optimizer.param_groups:
         device = group["params"][0].device
         least = LEAST_RATE if devices.is_xla(device) else 0.0

@@ -13,7 +13,6 @@ from pipeline.model.transformer import Transformer
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
-    """A model with initial weights."""
     make = transformer if not shape.architecture else _import_transformers_model()
     return make.initial_model(shape, vocabulary, seed)
 

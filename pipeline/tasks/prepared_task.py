@@ -90,7 +90,6 @@ class PreparedTask:
 
     @functools.cached_property
     def demonstration_texts(self) -> list[str]:
-        """The demonstrations' texts."""
         formulation = self.spec.formulation
         return [
             make_demonstration(row, self.task.style, formulation) for row in self.demonstrations
@@ -102,7 +101,6 @@ class PreparedTask:
         return 100 * sum(1 / len(row.options) for row in self.rows) / len(self.rows)
 
     def manifest_facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
         return {
             "items": len(self.rows),
             "clusters": len({row.cluster for row in self.rows}),

@@ -149,8 +149,6 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
 
 
 class BestStatic(NamedTuple):
-    """The best static mixture."""
-
     share: float
     last_loss: float
 

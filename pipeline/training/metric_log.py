@@ -139,7 +139,6 @@ class RunRecords:
         self._write_lines()
 
     def flush_to_disk(self) -> None:
-        """Flushes to the disk what was written."""
         with errors.explain_disk_errors(self.path):
             atomic_files.flush_to_disk(self.path)
 
@@ -175,7 +174,6 @@ class RunRecords:
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
     def delete_log(self) -> None:
-        """Deletes the log, to begin anew."""
         self._lines.clear()
         atomic_files.remove_path(self.path)
 

@@ -124,7 +124,6 @@ log = logging.getLogger("pike")
 
 
 def build_alarm_watch(method: Method, work: settings.Run, epoch_rows: dict[str, float]) -> Watch:
-    """The alarms of a run."""
     recipe = work.training
     limits = recipe.alarms
     movement = Movement(

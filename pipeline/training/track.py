@@ -49,8 +49,6 @@ class TrackedStep(NamedTuple):
 
 
 class TrackedRun(NamedTuple):
-    """One run."""
-
     name: str
     key: str
     """Tells it from runs of its name with other settings or results."""
