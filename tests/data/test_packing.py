@@ -318,9 +318,11 @@ def test_little_text_for_validation_is_told(packed, caplog, documents, told):
     assert warning.endswith("or set a larger packing.validation_share (0.3)")
 
 
-@pytest.fixture
-def many(tmp_path, monkeypatch, letters, make_source):
-    """Packs some 60 batches; gives the corpus's bytes by file."""
+@pytest.mark.slow
+def test_neither_packing_again_nor_the_number_of_threads_changes_a_byte(
+    tmp_path, monkeypatch, letters, make_source
+):
+    # Some 60 batches.
     monkeypatch.setattr("pipeline.data.document_store.GROUP_BYTES", 100)
     source = make_source(tmp_path / "data" / "web", words(0, 1000))
     settings = {"validation_share": 0.3, "shard_tokens": 500, "tokens": 3000}
@@ -332,19 +334,7 @@ def many(tmp_path, monkeypatch, letters, make_source):
         assert [path.name for path in out.parent.iterdir()] == ["web"]
         return {path.name: path.read_bytes() for path in out.iterdir()}
 
-    return made
-
-
-@pytest.mark.slow
-def test_neither_packing_again_nor_the_number_of_threads_changes_a_byte(many):
-    assert many("one") == many("one") == many("three", workers=3)
-
-
-def test_damaged_documents_are_not_packed(many, tmp_path):
-    many("whole")
-    edits.flip("documents.parquet")(tmp_path / "data" / "web")
-    with pytest.raises(InputError, match=r"documents\.parquet was changed.*download it anew"):
-        many("damaged")
+    assert made("one") == made("one") == made("three", workers=3)
 
 
 @pytest.mark.parametrize(

@@ -301,10 +301,6 @@ REFUSED = {
         lambda folder: trained(folder, steps=2 * STEPS),
         "proxy01 has no losses on the search split after its last step",
     ),
-    "with a damaged evaluation": (
-        edits.cut(f"evaluations/step{STEPS}/search_losses.parquet", -1),
-        "is not the file that its manifest lists",
-    ),
     "not evaluated on a domain": (
         lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
         "proxy01 was not evaluated on talk",
