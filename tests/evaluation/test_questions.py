@@ -115,16 +115,3 @@ def test_words_start_where_a_piece_brings_its_space(tmp_path, vocabulary):
     text = "".join("|" * int(starts_V[t]) + words.decode([t]).strip() for t in tokens.tolist())
     assert text == "|the|cat|sat|on|the|mat"
     assert not starts_V[[words.eos, words.unknown]].any()
-
-
-def test_all_wrong_settings_are_reported_at_once():
-    choice = {"items": 0, "context": 6, "candidate": 4, "distractors": 0}
-    values = {"rows": 0, "batch_tokens": 0, "checkpoints": "all", "domains": [], "choice": choice}
-    with pytest.raises(InputError) as error:
-        validate(Evaluation, values, "evaluation")
-    named = {line.partition(": ")[0] for line in str(error.value).splitlines()}
-    places = ("rows", "batch_tokens", "domains", "choice.items", "choice.distractors")
-    assert named == {f"evaluation.{place}" for place in places}
-    wrong = {"rows": 1, "batch_tokens": 64, "checkpoints": "some"}
-    with pytest.raises(InputError, match=r"evaluation\.checkpoints: 'some' is not one of 'all'"):
-        validate(Evaluation, wrong, "evaluation")
