@@ -107,12 +107,8 @@ def test_files_are_read_in_the_order_of_their_names(here):
     # Patterns that overlap give a file once.
     for files in ("**/*.txt", ["**/*.txt", "b/*"]):
         assert [name for name, _ in read(files=files)[0]] == names
-    for files, message in (
-        (["**", "c*"], r"no file matches 'c\*'"),
-        ([], "files: name at least one"),
-    ):
-        with pytest.raises(InputError, match=message):
-            read(files=files)
+    with pytest.raises(InputError, match=r"no file matches 'c\*'"):
+        read(files=["**", "c*"])
 
 
 def test_a_limit_takes_the_same_share_of_each_file(here):

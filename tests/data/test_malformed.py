@@ -232,22 +232,9 @@ def test_what_is_only_unusual_is_read_and_what_is_left_out_is_counted(tmp_path, 
     assert downloaded(tmp_path) == (texts, skipped)
 
 
-def test_links_pipes_devices_and_folders_give_no_document(tmp_path):
-    path = write(tmp_path, "b/a.jsonl", lines(*GOOD))
-    for name, target in (
-        ("loop.jsonl", "loop.jsonl"),
-        ("gone.jsonl", "nowhere.jsonl"),
-        ("zero.txt", "/dev/zero"),
-        # Folders within themselves give no document twice.
-        ("up", ".."),
-        ("also-up", ".."),
-    ):
-        path.with_name(name).symlink_to(target)
-    os.mkfifo(path.with_name("pipe.txt"))
-    path.with_name("folder.txt").mkdir()
-    assert downloaded(tmp_path)[0] == ["one", "two"]
-    with pytest.raises(InputError, match=r"no file matches .*loop\.jsonl"):
-        downloaded(tmp_path, files=f"{tmp_path}/in/b/loop.jsonl")
+def test_a_folder_in_the_place_of_its_files_is_named_with_what_to_write(tmp_path):
+    """What else is no file: tests/runtime/test_file_patterns.py."""
+    write(tmp_path, "b/a.jsonl", lines(*GOOD))
     with pytest.raises(InputError, match=r"no file matches .*: name its files: .*/in/\*\*"):
         downloaded(tmp_path, files=f"{tmp_path}/in")
 

