@@ -38,7 +38,7 @@ FORMAT = 2
 """Of a checkpoint's files."""
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(frozen=True)
 class TrainState:
     """Where a run stands, beside weights and optimizer; the file holds its arrays as tensors."""
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -257,54 +256,55 @@ class _Training:
 
     def run(self) -> None:
         """From the last checkpoint to the manifest."""
-        work, recipe, K = self.work, self.work.training, len(self.work.domains)
-        initial = checkpoint.TrainState(
-            step=0,
-            method=self.method.init(work.domains, work.seed),
-            positions_K=np.zeros(K, dtype=np.int64),
-            statistics_positions_K=np.zeros(K, dtype=np.int64),
-            alarms=self.log.alarms,
-        )
-        state = self.folder.begin_or_resume(self.device, initial)
+        work, recipe, engine = self.work, self.work.training, self.engine
+        begun = self.folder.begin_or_resume(self.device, self._state())
         if self.shard and self.chips > 1:
             xla_chips.divide_over_chips(self.model, self.optimizer)
-        self.log.alarms = state.alarms
-        self.engine.resume(
-            state.step, state.method, state.positions_K, state.statistics_positions_K
-        )
+        self.log.alarms = begun.alarms
+        engine.resume(begun.step, begun.method, begun.positions_K, begun.statistics_positions_K)
         label = f"{work.scenario}/{work.method_name}/seed{work.seed}"
         tokens = recipe.rows * recipe.length
         with Progress(
             label,
             total=recipe.steps * tokens,
             unit="token",
-            done=state.step * tokens,
+            done=engine.step * tokens,
             quiet=not distributed.is_main_process(),
         ) as bar:
-            while state.step < recipe.steps:
+            while engine.step < recipe.steps:
                 with self.records.timed("loop"):
-                    self._validate_if_due(state.step)
-                    self._train_step(state)
-                    if state.step == recipe.steps:
-                        self._validate_if_due(state.step)
+                    self._validate_if_due()
+                    self._train_step()
+                    if engine.step == recipe.steps:
+                        self._validate_if_due()
                     bar.add(tokens, **self.log.shown)
                 if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
-                    state.step
+                    engine.step
                 ):
                     self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
-                    state.alarms = self.log.alarms
-                    self.folder.save_checkpoint(state)
-                if state.step < recipe.steps:
+                    self.folder.save_checkpoint(self._state())
+                if engine.step < recipe.steps:
                     self.signals.raise_if_stopped()
-        epochs = self.train_rows.epochs_by_domain(state.positions_K)
+        epochs = self.train_rows.epochs_by_domain(engine.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
             self.folder.finish(self.given.snapshot, epochs, self.device)
 
-    def _validate_if_due(self, step: int) -> None:
+    def _state(self) -> checkpoint.TrainState:
+        """Where the run stands."""
+        return checkpoint.TrainState(
+            step=self.engine.step,
+            method=self.engine.state,
+            positions_K=self.engine.positions_K,
+            statistics_positions_K=self.engine.fresh_positions_K,
+            alarms=self.log.alarms,
+        )
+
+    def _validate_if_due(self) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
-        recipe, every = self.work.training, self.work.training.validation_every
+        recipe, step = self.work.training, self.engine.step
+        every = recipe.validation_every
         if every is not None and (step % every == 0 or step == recipe.steps):
             self.log.write_pending_step()
             with self.records.timed("validation"):
@@ -312,21 +312,22 @@ class _Training:
                     step, self.engine.domain_losses("validation", recipe.rows)
                 )
 
-    def _train_step(self, state: checkpoint.TrainState) -> None:
+    def _train_step(self) -> None:
         """One iteration of Algorithm `alg: main`, lines 4-12, with any method in PiKE's place.
 
         What it measured is written down when the next step has been launched.
         """
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
+        step = engine.step
         fresh = engine.measure_before_step()
         if fresh is not None:
             self.log.write_pending_step()
-            self.log.add_statistics(state.step, *fresh)
+            self.log.add_statistics(step, *fresh)
         # A rule may write into its state.
-        weights_K = self.method.weights(engine.state, state.step).copy()
+        weights_K = self.method.weights(engine.state, step).copy()
         result = engine.backward()
         with timed("optimizer"):
-            rate = learning_rate.learning_rate_at_step(state.step, self.work.training)
+            rate = learning_rate.learning_rate_at_step(step, self.work.training)
             learning_rate.set_learning_rate(self.optimizer, rate)
             self.optimizer.step()
             devices.mark_step(self.device)
@@ -334,11 +335,8 @@ class _Training:
             if engine.needs_to_observe:
                 self.log.refuse_non_finite(result.signals)
             engine.observe(result)
-        state.method, state.positions_K = engine.state, engine.positions_K
-        state.statistics_positions_K = engine.fresh_positions_K
         self.log.write_pending_step()
         seconds = time.perf_counter() - began
         self.log.unwritten = UnwrittenStep(
-            state.step, result, weights_K, engine.positions_K, rate, seconds
+            step, result, weights_K, engine.positions_K, rate, seconds
         )
-        state.step += 1
