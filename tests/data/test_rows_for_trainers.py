@@ -1,17 +1,12 @@
 """A corpus's rows for other trainers."""
 
-import hashlib
-
+import numpy as np
 import pytest
 import torch
 
 from pike_mixing.errors import InputError
 from pipeline.data.rows_for_trainers import open_packed_rows
 from pipeline.data.shards import Corpus
-
-
-def digest(rows):
-    return hashlib.sha256(b"".join(row.tobytes() for row in rows)).hexdigest()
 
 
 def test_rows_are_those_that_a_run_reads(make_corpus, tmp_path):
@@ -53,4 +48,4 @@ def test_a_plain_trainer_reads_the_same_rows(make_corpus, tmp_path):
     options |= {"train_sampling_strategy": "sequential"}
     args = transformers.TrainingArguments(**options)
     transformers.Trainer(Model(), args, train_dataset=open_packed_rows(folder, "train", 8)).train()
-    assert digest(seen) == digest(corpus.read_rows(torch.arange(corpus.row_count(8)).numpy(), 8))
+    assert np.array_equal(seen, corpus.read_rows(np.arange(corpus.row_count(8)), 8))

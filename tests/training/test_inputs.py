@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-from trained import last_state, manifest
+from trained import last_state, manifest, train_with
 
 from pike_mixing import method_registry
 from pike_mixing.errors import InputError
@@ -201,12 +201,11 @@ class Comparing(Mix):
 
 
 @pytest.mark.slow
-def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corpora, monkeypatch):
+def test_losses_are_compared_on_the_same_rows_of_their_own_stream(make_run, corpora):
     # A rate of next to nothing: the model stays as it is, and so must the losses.
     still = {"peak_learning_rate": 1e-12, "initial_learning_rate": 0.0, "final_learning_rate": 0.0}
     run = make_run(training=still)
-    monkeypatch.setattr(method_registry, "build_method", lambda *_: Comparing())
-    train.pretrain(run, corpora, device="cpu", threads=1)
+    train_with(Comparing(), run, corpora)
     seen = last_state(run)["method.seen"]
     assert len(seen) == 3
     opened = {d: Corpus.open(corpora / d, "train") for d in ("easy", "hard")}
