@@ -53,6 +53,9 @@ def test_a_d_optimal_design_of_three_runs_goes_to_the_corners():
     chosen_NxK = propose_mixtures("d-optimal", 3, FREE, NOTHING)
     assert sorted(chosen_NxK.argmax(axis=1).tolist()) == [0, 1, 2]
     assert chosen_NxK.max(axis=1).min() > 0.9
+    # Nine runs go to each of them equally often: what is chosen counts like what is trained.
+    nine_NxK = propose_mixtures("d-optimal", 9, FREE, NOTHING)
+    assert np.bincount(nine_NxK.argmax(axis=1)).tolist() == [3, 3, 3]
     # Where two corners are trained, the third is next.
     (next_K,) = propose_mixtures("d-optimal", 1, FREE, np.eye(3)[:2])
     assert next_K.argmax() == 2
