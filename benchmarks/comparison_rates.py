@@ -240,9 +240,9 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
         most: So many splits are drawn where not all are taken.
     """
     read = scores.Scores()
-    place = read_sides.find_own_records(Path(records.ROOT / "recorded"))
+    place = read_sides.find_pipeline_records(Path(records.ROOT / "recorded"))
     assert place is not None
-    read_sides.add_own_results(place, "A", read, method)
+    read_sides.add_pipeline_losses(place, "A", read, method)
     whole = read.runs("A")
     codes: dict[Any, int] = {}
     pairs = [

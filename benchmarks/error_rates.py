@@ -93,7 +93,7 @@ CASES = {
 def differs(estimate: Estimate) -> bool:
     """Whether the interval leaves out zero, which is the truth: then p is below 5 %."""
     half = mean_difference.half_width(estimate)
-    assert estimate.has_enough
+    assert estimate.has_enough_data
     assert half is not None
     return abs(estimate.difference) > half
 

@@ -303,7 +303,7 @@ class Delivered:
     def report(self) -> Report:
         """Shares and findings so far."""
         sums = self._sums
-        rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough_tokens()
+        rows, judged_K = max(sums["rows"].sum(), 1), self._has_enough_tokens_by_domain()
         if self.of == "tokens" and sums["rows"].any():
             level = LEVEL / (3 * len(self.domains))
             is_off_K, lacks_K = self._token_share_p_values() <= level, sums["surplus"] < 0
@@ -321,7 +321,7 @@ class Delivered:
             tuple(few) if self.of == "tokens" else (),
         )
 
-    def _has_enough_tokens(self) -> Array:
+    def _has_enough_tokens_by_domain(self) -> Array:
         """Whether enough tokens of each domain came for a verdict [K]."""
         sums = self._sums
         effective_K = sums["tokens"] ** 2 / sums["token_squares"].clip(min=1)
@@ -410,7 +410,9 @@ class Delivered:
         bound_K = 2 * np.exp(-2 * n * (mean_K / max(self._most, 1)) ** 2)
         # Two tests share the level.
         return np.where(
-            self._has_enough_tokens(), (2 * np.minimum(chance_K, bound_K)).clip(max=1), 1.0
+            self._has_enough_tokens_by_domain(),
+            (2 * np.minimum(chance_K, bound_K)).clip(max=1),
+            1.0,
         )
 
     def _token_deficits_and_mean_row_tokens(self) -> tuple[Floats, Floats]:
@@ -600,7 +602,7 @@ def count_log(path: Path, delivered: Delivered) -> None:
                 f"{path}, line {number}: give rows and tokens by domain, or domain and tokens of a "
                 f"row ({type(error).__name__}: {error})"
             ) from None
-    rows.count()
+    rows.count_as_step()
     if not delivered.steps:
         raise InputError(f"{path}: has no line: nothing was counted; check the path")
 
@@ -620,7 +622,7 @@ class _PendingRows:
             return
         step = values.get("step")
         if step != self.step or (len(self.names) >= BLOCK and "step" not in values):
-            self.count()
+            self.count_as_step()
         self.step = step
         self.names.append(self.delivered.name_of(values["domain"]))
         length = float(values["tokens"]) if self.delivered.of == "tokens" else 0.0
@@ -628,7 +630,7 @@ class _PendingRows:
             raise InputError(f"tokens: {length} is no count")
         self.lengths.append(length)
 
-    def count(self) -> None:
+    def count_as_step(self) -> None:
         """Counts the rows as one step."""
         if self.names:
             lengths = self.lengths if self.delivered.of == "tokens" else None

@@ -236,6 +236,8 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
             read_sides.add_scores_of_path(path, model or long_table.EVERY, model, read)
     # Folders of one run each are runs of one recipe, a folder of several is a recipe.
     found = evaluations.make_runs_of_evaluations(read)
-    evaluations.average_repeats(read, evaluations.pool_sides(read, found, long_table.EVERY))
+    evaluations.average_repeats(
+        read, evaluations.pool_lone_evaluations(read, found, long_table.EVERY)
+    )
     columns = _choose_columns(read)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

@@ -110,7 +110,9 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
             column.average_runs(runs, into)
 
 
-def pool_sides(scores: Scores, evaluations: Sequence[Evaluation], side: str) -> list[Evaluation]:
+def pool_lone_evaluations(
+    scores: Scores, evaluations: Sequence[Evaluation], side: str
+) -> list[Evaluation]:
     """Makes repeats of one recipe of the evaluations, where each of them is a side by itself."""
     if len({one.run.side for one in evaluations}) < len(evaluations):
         return [*evaluations]

@@ -33,7 +33,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         InputError: the log cannot be read, was not finished or read before, or a score is no
             number.
     """
-    about, samples = _read_log(path)
+    about, samples = _read_evaluation_and_samples(path)
     task = about["task"]
     if not scores.needs_task(task):
         return
@@ -63,7 +63,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
             column.add_score(run, item, mean, cluster=clusters[item], source=path)
 
 
-def _read_log(path: Path) -> tuple[dict[str, Any], list[Any]]:
+def _read_evaluation_and_samples(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a log says of its evaluation, and its samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")

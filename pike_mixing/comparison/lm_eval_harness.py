@@ -134,7 +134,7 @@ class _TaskResults:
 
 @functools.cache
 def _read_results(path: Path) -> dict[str, Any]:
-    return foreign_json.read_object(path, "evaluate again")
+    return foreign_json.read_json_object(path, "evaluate again")
 
 
 def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:

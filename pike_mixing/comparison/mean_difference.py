@@ -122,7 +122,7 @@ class Estimate:
         return self.seeds - 1 if self.welch is None else self.welch
 
     @property
-    def has_enough(self) -> bool:
+    def has_enough_data(self) -> bool:
         """Whether a verdict may rest on it: over seeds and documents enough."""
         return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
 
@@ -157,7 +157,7 @@ def estimate(
     for one, weight, place_G in zip(parts, weight_K, places, strict=True):
         error_SxN[:, place_G] += weight * one.error_SxG
         share_N[place_G] += weight * one.share_G
-        follows_N[place_G] += weight * _errors_by_length(one)
+        follows_N[place_G] += weight * _errors_explained_by_length(one)
     whole = shared = float((error_SxN.mean(axis=0) ** 2).sum())
     if seeds > 1:
         shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
@@ -190,7 +190,7 @@ def _effective_documents(parts: Sequence[DocumentDifferences], share_N: Floats) 
     return result
 
 
-def _errors_by_length(differences: DocumentDifferences) -> Floats:
+def _errors_explained_by_length(differences: DocumentDifferences) -> Floats:
     """What each document adds to the error by its length, as of a difference linear in length."""
     error_G, share_G = differences.error_SxG.mean(axis=0), differences.share_G
     squares = float((share_G**2).sum())
@@ -217,14 +217,14 @@ def _degrees_of_freedom(
     pairs = zip(weight_K, parts, strict=True)
     variance_K = np.array([w**2 * (p.error_SxG.mean(axis=0) ** 2).sum() for w, p in pairs])
     alone_J = np.concatenate([w * p.share_G for w, p in zip(weight_K, parts, strict=True)])
-    distinct = _effective_squares(share_N) / _effective_squares(alone_J)
+    distinct = _effective_number_of_squares(share_N) / _effective_number_of_squares(alone_J)
     whole = float(variance_K.sum())
     known = math.isfinite(whole) and whole > 0
     degrees = whole**2 / float((variance_K**2 / own_K).sum()) if known else own_K.sum()
     return max(1.0, min(1.0, distinct) * float(degrees))
 
 
-def _effective_squares(share_N: Floats) -> float:
+def _effective_number_of_squares(share_N: Floats) -> float:
     return float((share_N**2).sum() ** 2 / (share_N**4).sum())
 
 
@@ -307,4 +307,4 @@ def p_value(estimate: Estimate) -> float | None:
 
 def p_value_if_enough(estimate: Estimate) -> float | None:
     """`p_value` where a verdict may rest on it: not over few seeds or documents."""
-    return p_value(estimate) if estimate.has_enough else None
+    return p_value(estimate) if estimate.has_enough_data else None

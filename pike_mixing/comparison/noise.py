@@ -170,11 +170,11 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
             {"recipes": [*map(vars, found)], "warnings": warnings}, indent=2, allow_nan=False
         )
     return "\n".join(
-        [*_repeats_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
+        [*_runs_of_recipes_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
     )
 
 
-def _repeats_lines(scores: Scores) -> list[str]:
+def _runs_of_recipes_lines(scores: Scores) -> list[str]:
     """Which runs count as those of one recipe, where the paths of logs alone say so."""
     sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}

@@ -46,7 +46,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         return
     log = Log(path, given_path, path.parent, task, path.parents[2].name, path.parent.name, side)
     run = scores.add_log(log)
-    metric, items = _read_results(path)
+    metric, items = _read_metric_and_items(path)
     if scores.needs_metric(task, metric):
         column = scores.find_or_add_column(task, metric, True)
         for name, reference, prompt, score in items:
@@ -63,9 +63,9 @@ class _Item(NamedTuple):
     score: float
 
 
-def _read_results(path: Path) -> tuple[str, list[_Item]]:
+def _read_metric_and_items(path: Path) -> tuple[str, list[_Item]]:
     """The metric's name, and the items."""
-    whole = foreign_json.read_object(path, "evaluate again")
+    whole = foreign_json.read_json_object(path, "evaluate again")
     details = whole.get("details")
     if isinstance(details, dict):
         details = [{"example_abbr": n, **one} for n, one in details.items() if n != "type"]
@@ -75,7 +75,7 @@ def _read_results(path: Path) -> tuple[str, list[_Item]]:
         raise InputError(
             f"{path} has no scores by item: evaluate with --dump-eval-details, or {TABLE}"
         )
-    points = [_replica_points(path, one) for one in details]
+    points = [_item_answer_points(path, one) for one in details]
     averages = [math.fsum(of) / len(of) for of in points]
     mean = 100 * math.fsum(averages) / len(averages)
     said = {n: v for n, v in whole.items() if isinstance(v, (int, float)) and n != "details"}
@@ -100,12 +100,12 @@ def _read_results(path: Path) -> tuple[str, list[_Item]]:
     return metric_without_filter(metric), items
 
 
-def _replica_points(path: Path, details: dict[str, Any]) -> list[float]:
-    given = next((details[name] for name in RIGHT if details.get(name) is not None), None)
+def _item_answer_points(path: Path, item: dict[str, Any]) -> list[float]:
+    given = next((item[name] for name in RIGHT if item.get(name) is not None), None)
     values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):
         raise InputError(
-            f"{path}: {details.get('example_abbr')}: its evaluator does not say whether the answer "
+            f"{path}: {item.get('example_abbr')}: its evaluator does not say whether the answer "
             f"is right ({', '.join(RIGHT)}): {TABLE}"
         )
     return [float(v) for v in values]
@@ -126,7 +126,7 @@ def _read_predictions(path: Path) -> list[dict[str, Any]]:
         )
     result: list[dict[str, Any]] = []
     for file in files:
-        of = foreign_json.read_object(file, "evaluate again")
+        of = foreign_json.read_json_object(file, "evaluate again")
         try:
             result += [of[str(n)] for n in range(len(of))]
         except KeyError as error:

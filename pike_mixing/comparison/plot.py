@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pike_mixing.comparison.report import all_rows, row_label, verdict_text
+from pike_mixing.comparison.report import row_label, task_and_mean_rows, verdict_text
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 
@@ -31,12 +31,16 @@ def write_svg(comparison: Comparison, path: Path) -> None:
 
 def draw_svg(comparison: Comparison) -> str:
     """The figure's text."""
-    shown = [row for row in all_rows(comparison) if row.low is not None and row.high is not None]
+    shown = [
+        row
+        for row in task_and_mean_rows(comparison)
+        if row.low is not None and row.high is not None
+    ]
     reach = [abs(end) for row in shown for end in (row.low or 0.0, row.high or 0.0)]
     most = 1.05 * max([*reach, comparison.margin or 0.0], default=0.0) or 1.0
     height = TOP + STEP * len(shown) + 44
     left = 20 + math.ceil(
-        LETTER * max(len(row_label(comparison, row)) for row in all_rows(comparison))
+        LETTER * max(len(row_label(comparison, row)) for row in task_and_mean_rows(comparison))
     )
 
     def x(value: float) -> str:
@@ -79,7 +83,7 @@ def _figure_in_words(comparison: Comparison) -> str:
     return "; ".join(
         f"{row_label(comparison, row)}: {row.estimate.difference:.4g} "
         f"({row.low:.4g} to {row.high:.4g}), {verdict_text(comparison, row)}"
-        for row in all_rows(comparison)
+        for row in task_and_mean_rows(comparison)
         if row.low is not None
     )
 

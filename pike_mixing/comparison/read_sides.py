@@ -19,7 +19,7 @@ HARNESSES = (lm_eval_harness, lighteval, opencompass, inspect_logs)
 
 def has_logs(path: Path) -> bool:
     """Whether a path is a harness's log, or a folder of such: of one side, not of both."""
-    is_ours = find_own_records(path) is not None or (path / "experiment.json").is_file()
+    is_ours = find_pipeline_records(path) is not None or (path / "experiment.json").is_file()
     return path.exists() and not is_ours and any(kind.find_logs(path) for kind in HARNESSES)
 
 
@@ -35,10 +35,10 @@ def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores)
     """
     if not path.exists():
         raise InputError(f"{path} is not there: check the path")
-    records = find_own_records(path)
+    records = find_pipeline_records(path)
     # A table of one's own may be called documents.parquet, too.
     if records is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
-        add_own_results(records, side, scores, model)
+        add_pipeline_losses(records, side, scores, model)
         return
     if (path / "experiment.json").is_file() and not lm_eval_harness.find_logs(path):
         raise InputError(
@@ -74,7 +74,7 @@ METRIC = "loss (nats per token)"
 COLUMNS = ("run", "step", "domain", "document", "nll", "tokens")
 
 
-def find_own_records(path: Path) -> Path | None:
+def find_pipeline_records(path: Path) -> Path | None:
     """The database or table of documents' losses that a path stands for; None where it is none."""
     if path.suffix == ".duckdb" or path.name == "documents.parquet":
         return path
@@ -83,7 +83,7 @@ def find_own_records(path: Path) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def add_own_results(path: Path, side: str, scores: Scores, method: str | None) -> None:
+def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str | None) -> None:
     """Adds the losses of a method's runs after their last step, by domain and document.
 
     A method is named scenario/size/method, a run scenario/size/method/seed. Documents are the
@@ -92,7 +92,9 @@ def add_own_results(path: Path, side: str, scores: Scores, method: str | None) -
     Raises:
         InputError: the file cannot be read, or the method is not there.
     """
-    rows = _read_database(path) if path.suffix == ".duckdb" else _read_table(path)
+    rows = (
+        _read_losses_of_database(path) if path.suffix == ".duckdb" else _read_losses_of_table(path)
+    )
     last: dict[str, int] = {}
     for run, step, *_ in rows:
         last[run] = max(step, last.get(run, 0))
@@ -121,7 +123,7 @@ def add_own_results(path: Path, side: str, scores: Scores, method: str | None) -
             )
 
 
-def _read_database(path: Path) -> list[tuple[Any, ...]]:
+def _read_losses_of_database(path: Path) -> list[tuple[Any, ...]]:
     refuse_without_package(f"{path}: a database", "duckdb")
     import duckdb
 
@@ -132,7 +134,7 @@ def _read_database(path: Path) -> list[tuple[Any, ...]]:
         raise InputError(f"{path} is no results database: {error}: check the path") from None
 
 
-def _read_table(path: Path) -> list[tuple[Any, ...]]:
+def _read_losses_of_table(path: Path) -> list[tuple[Any, ...]]:
     columns = table_files.read_columns(path)
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise InputError(f"{path} has no column {lacking[0]!r}: give the table of a results folder")

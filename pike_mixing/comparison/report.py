@@ -23,7 +23,7 @@ NUMBERS = range(2, 7)
 """Columns of numbers, which stand at the right."""
 
 
-def all_rows(comparison: Comparison) -> list[Row]:
+def task_and_mean_rows(comparison: Comparison) -> list[Row]:
     """The tasks, and behind them their mean."""
     return [*comparison.tasks, *([comparison.mean] if comparison.mean else [])]
 
@@ -129,27 +129,31 @@ def _closing_lines(comparison: Comparison, notes: Sequence[str]) -> list[str]:
     return lines
 
 
-def aligned_lines(table: Sequence[Sequence[str]], right: Container[int]) -> list[str]:
+def aligned_lines(table: Sequence[Sequence[str]], right_columns: Container[int]) -> list[str]:
     """A table's rows in columns of one width, those of these numbers set to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     lines = []
     for cells in table:
         pairs = enumerate(zip(cells, widths, strict=True))
-        placed = (c.rjust(width) if n in right else c.ljust(width) for n, (c, width) in pairs)
+        placed = (
+            c.rjust(width) if n in right_columns else c.ljust(width) for n, (c, width) in pairs
+        )
         lines.append("  ".join(placed).rstrip())
     return lines
 
 
 def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
-    table = [list(HEAD), *(_row_cells(comparison, row) for row in all_rows(comparison))]
+    table = [list(HEAD), *(_row_cells(comparison, row) for row in task_and_mean_rows(comparison))]
     lines = [*_side_lines(comparison), sides_text(comparison), ""]
     lines += [
         *aligned_lines(table, NUMBERS),
         "",
-        *(power_text(comparison, row) for row in all_rows(comparison)),
+        *(power_text(comparison, row) for row in task_and_mean_rows(comparison)),
     ]
-    if not comparison.recipes and any(row.verdict == UNKNOWN for row in all_rows(comparison)):
+    if not comparison.recipes and any(
+        row.verdict == UNKNOWN for row in task_and_mean_rows(comparison)
+    ):
         lines.append(
             f"For a verdict about recipes, give {LEAST_SEEDS} or more runs on each side; within a "
             "side, each run has a different seed."
@@ -160,9 +164,9 @@ def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
 def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
     """The same as a table of Markdown, for a pull request."""
     marks = ["--:" if n in NUMBERS else "---" for n in range(len(HEAD))]
-    table = [HEAD, marks, *(_row_cells(comparison, row) for row in all_rows(comparison))]
+    table = [HEAD, marks, *(_row_cells(comparison, row) for row in task_and_mean_rows(comparison))]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in cells) + " |" for cells in table]
-    told = [f"- {power_text(comparison, row)}" for row in all_rows(comparison)]
+    told = [f"- {power_text(comparison, row)}" for row in task_and_mean_rows(comparison)]
     sides = [f"- {side}" for side in _side_lines(comparison)]
     closing = [f"- {line}" for line in _closing_lines(comparison, notes)]
     return "\n".join([sides_text(comparison), "", *sides, "", *lines, "", *told, *closing])
@@ -198,7 +202,7 @@ def as_json(comparison: Comparison, notes: Sequence[str]) -> str:
 def as_csv(comparison: Comparison, notes: Sequence[str]) -> str:
     """A line for each task and the mean; empty where there is no number."""
     file = io.StringIO()
-    table = [row_values(comparison, row) for row in all_rows(comparison)]
+    table = [row_values(comparison, row) for row in task_and_mean_rows(comparison)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
     writer.writeheader()
     writer.writerows(table)

@@ -65,7 +65,7 @@ def p_of_difference(sum_SxG: npt.ArrayLike, estimate: Estimate) -> float | None:
     `p_value_if_enough`, None where seeds or documents are too few for one; where they are enough
     and nothing varies there is no error to go by, and documents are flipped too.
     """
-    if estimate.seeds == 1 or (estimate.stderr == 0 and estimate.has_enough):
+    if estimate.seeds == 1 or (estimate.stderr == 0 and estimate.has_enough_data):
         return exact_sign_flip_p(
             [math.fsum(row_S) / estimate.seeds for row_S in np.asarray(sum_SxG).T]
         )

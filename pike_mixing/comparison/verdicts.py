@@ -162,13 +162,13 @@ class _Task:
         self.apart = self.document_G[tell_G != told[times.argmax()]]
         """The other documents."""
 
-    def effective(self) -> float:
+    def effective_documents(self) -> float:
         """How many documents of one size tell as much."""
         return estimate_group_difference(
             [[group] for group in self.groups], [1.0], [0.0], of_recipes=False
         ).effective
 
-    def unseen(self) -> float:
+    def unseen_document_effect(self) -> float:
         """By how much a document moves the mean that is unlike those that are all alike.
 
         The range of the scores (1 for what lies between 0 and 1), times the share of an average
@@ -198,7 +198,7 @@ def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes:
     """The estimate, its p-value, and why no verdict may rest on it."""
     groups = [[one.groups[g] for one in tasks] for g in range(len(tasks[0].groups))]
     found = estimate_group_difference(
-        groups, weights, [one.unseen() for one in tasks], of_recipes=about_recipes
+        groups, weights, [one.unseen_document_effect() for one in tasks], of_recipes=about_recipes
     )
     p = mean_difference.p_value(found)
     if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
@@ -210,11 +210,11 @@ def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes:
 
 def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
     if estimate.effective < LEAST_DOCUMENTS:
-        few = min(tasks, key=lambda one: one.effective())
+        few = min(tasks, key=lambda one: one.effective_documents())
         name = f"{few.one.task} has " if len(tasks) > 1 else ""
         count = len(few.count_G)
         documents = "documents" if count > 1 else "document"
-        worth = f"{few.effective():.1f}"
+        worth = f"{few.effective_documents():.1f}"
         if worth == f"{count:.1f}":
             return f"{name}{count} {documents}; a verdict needs {LEAST_DOCUMENTS}: add documents"
         return (

@@ -76,10 +76,10 @@ def intervals_of_held_out_runs(held_out: HeldOut) -> Intervals | None:
     return Intervals(scale, float(np.mean(within)), len(within))
 
 
-def score_quantile(score_N: Floats, mixtures: int) -> float:
+def score_quantile(score_N: Floats, mixture_count: int) -> float:
     """The ceil(LEVEL (n + 1))-th of n mixtures' scores; infinite where n is too small."""
-    rank = math.ceil(round(LEVEL * (mixtures + 1), 9))
-    if rank > mixtures:
+    rank = math.ceil(round(LEVEL * (mixture_count + 1), 9))
+    if rank > mixture_count:
         return math.inf
-    place = math.ceil(round(rank / mixtures * len(score_N), 9))
+    place = math.ceil(round(rank / mixture_count * len(score_N), 9))
     return float(np.sort(score_N)[place - 1])

@@ -78,7 +78,7 @@ class MDE(CheckedSettings):
             held_out_N[part] = base_N[part] + other.predict(feature_NxC[part])
         uniform_K = swarm.uniform_weights()
         order = np.argsort(base_N + line.predict(feature_NxC), kind="stable")[: self.starts]
-        weights_K = _lowest_mixture(features, line, [*weights_NxK[order], uniform_K])
+        weights_K = _mixture_of_lowest_prediction(features, line, [*weights_NxK[order], uniform_K])
         predicted_2 = [_predicted_loss(features, line, w) for w in (weights_K, uniform_K)]
         diagnostics = cross_validation.fit_diagnostics(held_out_N, target_N, weights_K, predicted_2)
         return FinderResult(weights_K, diagnostics | {"penalty": penalty})
@@ -171,7 +171,9 @@ def _predicted_loss(features: Features, line: LinearModel, weights_K: Floats) ->
     return float(base_1[0] + line.predict(feature_1xC)[0])
 
 
-def _lowest_mixture(features: Features, line: LinearModel, starts: Sequence[Floats]) -> Floats:
+def _mixture_of_lowest_prediction(
+    features: Features, line: LinearModel, starts: Sequence[Floats]
+) -> Floats:
     """The mixture of the lowest prediction, by SLSQP from each start; never worse than the best."""
 
     def loss(weights_K: Floats) -> float:

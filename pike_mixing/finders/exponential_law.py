@@ -110,7 +110,9 @@ class _LevenbergMarquardt:
         open_I = np.arange(B)
         for number in range(ITERATIONS):
             now_IxC = found_BxC[open_I]
-            next_IxC, promise_I = self.step(now_IxC, open_I, damping_B[open_I], number < SHARP)
+            next_IxC, promise_I = self.steps_and_promised_falls(
+                now_IxC, open_I, damping_B[open_I], number < SHARP
+            )
             cost_I = self.cost(next_IxC, open_I)
             # An exponential that overflows gives a cost that no step is taken to.
             less_I = cost_B[open_I] - cost_I
@@ -130,7 +132,7 @@ class _LevenbergMarquardt:
                 break
         return found_BxC, cost_B, ~np.isin(np.arange(B), open_I)
 
-    def errors(self, found_IxC: Floats, rows_I: Any) -> tuple[Floats, Floats]:
+    def errors_and_exponentials(self, found_IxC: Floats, rows_I: Any) -> tuple[Floats, Floats]:
         """Predicted minus measured losses [I, N], and the exponentials."""
         e_IxN = np.exp((found_IxC[:, 1:] @ self.weights_NxK.T).clip(max=100))
         return found_IxC[:, :1] + e_IxN - self.loss_BxN[rows_I], e_IxN
@@ -138,20 +140,20 @@ class _LevenbergMarquardt:
     def cost(self, found_IxC: Floats, rows_I: Any = slice(None)) -> Floats:
         """Half of the squares of errors and ridge, linear beyond huber [I]."""
         all_IxD = np.column_stack(
-            [self.errors(found_IxC, rows_I)[0], RIDGE**0.5 * found_IxC[:, 1:]]
+            [self.errors_and_exponentials(found_IxC, rows_I)[0], RIDGE**0.5 * found_IxC[:, 1:]]
         )
         size_IxD = np.abs(all_IxD)
         below_IxD = np.minimum(size_IxD, self.huber)
         return np.asarray((below_IxD * (size_IxD - below_IxD / 2)).sum(axis=1))
 
-    def step(
+    def steps_and_promised_falls(
         self, now_IxC: Floats, rows_I: Any, damping_I: Floats, sharp: bool
     ) -> tuple[Floats, Floats]:
         """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
 
         With `sharp`, errors that count linearly have no curvature.
         """
-        error_IxN, e_IxN = self.errors(now_IxC, rows_I)
+        error_IxN, e_IxN = self.errors_and_exponentials(now_IxC, rows_I)
         push_IxN = error_IxN.clip(-self.huber, self.huber)
         ridge_IxK = (RIDGE**0.5 * now_IxC[:, 1:]).clip(-self.huber, self.huber)
         slope_IxK = (push_IxN * e_IxN) @ self.weights_NxK + RIDGE**0.5 * ridge_IxK

@@ -47,14 +47,16 @@ def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
         raise InputError("--seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
         raise InputError("--save: a file holds one predictor: give --target once")
-    parts = [_fit_and_save_target(arguments, names) for names in arguments.target]
+    parts = [_fit_save_and_describe_target(arguments, names) for names in arguments.target]
     if arguments.format == "json":
         values = parts[0] if len(parts) == 1 else {"targets": parts}
         return json.dumps(values, indent=2, allow_nan=False)
     return "\n\n".join(_fit_text(part) for part in parts)
 
 
-def _fit_and_save_target(arguments: argparse.Namespace, losses: Sequence[str]) -> dict[str, Any]:
+def _fit_save_and_describe_target(
+    arguments: argparse.Namespace, losses: Sequence[str]
+) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
     swarm, target = options.read_swarm_and_target(arguments, losses)
     swarm, unread = swarm.without_unread_domains()

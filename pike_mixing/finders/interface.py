@@ -109,11 +109,11 @@ class Swarm:
             return self, ()
         names = np.array(self.domains)
 
-        def read(values_K: Floats | None) -> Floats | None:
+        def select_read(values_K: Floats | None) -> Floats | None:
             return None if values_K is None else values_K[read_K]
 
         runs = [
-            replace(run, weights_K=weights_K[read_K], available_K=read(run.available_K))
+            replace(run, weights_K=weights_K[read_K], available_K=select_read(run.available_K))
             for run, weights_K in zip(self.runs, weights_NxK, strict=True)
         ]
         final = self.final and replace(self.final, available_K=self.final.available_K[read_K])

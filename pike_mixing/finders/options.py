@@ -20,12 +20,12 @@ SIZES = ("parameters", "tokens")
 """What a run's size is told by."""
 
 
-def _named_pair(text: str) -> str:
+def _pair_example(text: str) -> str:
     return f"{text}=VALUE"
 
 
 def parse_pairs(
-    texts: Sequence[str], option: str, example: Callable[[str], str] = _named_pair
+    texts: Sequence[str], option: str, example: Callable[[str], str] = _pair_example
 ) -> dict[str, Any]:
     """Parses NAME=VALUE texts. A value is JSON or a number; any other is kept as text.
 
@@ -36,7 +36,7 @@ def parse_pairs(
 
 
 def parse_text_pairs(
-    texts: Sequence[str], option: str, example: Callable[[str], str] = _named_pair
+    texts: Sequence[str], option: str, example: Callable[[str], str] = _pair_example
 ) -> dict[str, str]:
     """Parses NAME=VALUE texts; values stay texts. The example is as of `parse_pairs`."""
     result: dict[str, str] = {}
@@ -164,10 +164,10 @@ def swarm_of_options(
         skip_unmeasured=arguments.skip_unmeasured,
         run=getattr(arguments, "run_column", None),
     )
-    return _add_inventory(swarm, arguments.available, arguments.budget)
+    return _with_inventory(swarm, arguments.available, arguments.budget)
 
 
-def _add_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
+def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
     """The swarm with what is typed in of text: of the final training, and of runs without any."""
     if budget is not None and not 0 < budget < math.inf:
         raise InputError(f"--budget: {budget:g} must be a finite number of tokens above 0")

@@ -119,7 +119,7 @@ def render_page(
         ),
         "epochs": _number_text(epochs or settings.get("epochs") or 4),
         "textFile": TEXT_FILE,
-        "formats": {name: _format_values(one) for name, one in FORMATS.items()},
+        "formats": {name: _trainer_format_as_json(one) for name, one in FORMATS.items()},
         **_prediction_formula(record["finder"], kept.predictor),
     }
     # A name with </script> in it ends no script.
@@ -192,7 +192,7 @@ def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
     return tree
 
 
-def _format_values(trainer_format: TrainerFormat) -> dict[str, Any]:
+def _trainer_format_as_json(trainer_format: TrainerFormat) -> dict[str, Any]:
     def file_parts(file: Sequence[Any]) -> list[Any]:
         return [vars(part) if isinstance(part, EachDomain) else part for part in file]
 

@@ -16,7 +16,7 @@ RECORDS = 1000
 """How many are looked at: JSON lines may lack a field in some."""
 TEXTS = ("string", "large_string")
 """How the names of Arrow's types of text begin."""
-Fields = dict[str, bool | None]
+TextFlagByField = dict[str, bool | None]
 """By name, `a.b` for b within a: whether the values are texts; None where all are null."""
 
 
@@ -28,7 +28,7 @@ def text_field_problem(path: Path, field: str | None, domain: str) -> str | None
     package that is missing, is the trainer's affair.
     """
     try:
-        fields = _read_fields(path)
+        fields = _read_text_flag_by_field(path)
     except (OSError, EOFError, ImportError, RecursionError, ValueError, csv.Error, zlib.error):
         return None
     if field is None and "input_ids" in fields:
@@ -48,8 +48,8 @@ def text_field_problem(path: Path, field: str | None, domain: str) -> str | None
     return f"--field: domain {domain!r}: {path} {found}: type, for example, {domain}={example}"
 
 
-def _read_fields(path: Path) -> Fields:
-    """Fields of the first records; none where the kind of file is unknown.
+def _read_text_flag_by_field(path: Path) -> TextFlagByField:
+    """By field of the first records: is it text; none where the kind of file is unknown.
 
     Raises:
         OSError, EOFError, ImportError, RecursionError, ValueError, csv.Error, zlib.error: the file
@@ -59,12 +59,12 @@ def _read_fields(path: Path) -> Fields:
     if kind == ".txt":
         return {"text": True}
     if kind in (".parquet", ".arrow"):
-        return dict(_is_text_by_field(_read_schema(path, kind)))
+        return dict(_text_flags_of_columns(_read_schema(path, kind)))
     with _open_text(path) as file:
         if kind == ".csv":
             return dict.fromkeys(next(csv.reader(file), []), True)
         if kind in (".json", ".jsonl"):
-            return _fields_of_json_lines(file)
+            return _text_flags_of_json_lines(file)
     return {}
 
 
@@ -79,24 +79,26 @@ def _open_text(path: Path) -> Any:
     return path.open(encoding="utf-8-sig")
 
 
-def _fields_of_json_lines(lines: Iterable[str]) -> Fields:
-    fields: Fields = {}
+def _text_flags_of_json_lines(lines: Iterable[str]) -> TextFlagByField:
+    fields: TextFlagByField = {}
     filled = (line for line in lines if not line.isspace())
     for line in itertools.islice(filled, RECORDS):
         record = foreign_json.parse_json(line)
         if not isinstance(record, Mapping):
             raise ValueError("no line is a record: the file may be one list")
-        for name, value in _flatten(record):
+        for name, value in _dotted_names_and_values(record):
             is_text = None if value is None else isinstance(value, str)
             fields[name] = max(fields.get(name), is_text, key=(None, False, True).index)
     return fields
 
 
-def _flatten(record: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def _dotted_names_and_values(
+    record: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
     for name, value in record.items():
         yield prefix + name, value
         if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{name}.")
+            yield from _dotted_names_and_values(value, f"{prefix}{name}.")
 
 
 def _read_schema(path: Path, kind: str) -> Any:
@@ -113,7 +115,7 @@ def _read_schema(path: Path, kind: str) -> Any:
             return pa.ipc.open_file(file).schema
 
 
-def _is_text_by_field(
+def _text_flags_of_columns(
     columns: Iterable[Any], prefix: str = ""
 ) -> Iterator[tuple[str, bool | None]]:
     for column in columns:
@@ -122,4 +124,4 @@ def _is_text_by_field(
         values = kind.removeprefix("dictionary<values=")
         yield prefix + column.name, None if is_unknown else values.startswith(TEXTS)
         if kind.startswith("struct<"):
-            yield from _is_text_by_field(column.type, f"{prefix}{column.name}.")
+            yield from _text_flags_of_columns(column.type, f"{prefix}{column.name}.")

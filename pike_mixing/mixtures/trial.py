@@ -120,7 +120,7 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
     found = run_trial(arguments.seed)
-    written = _write_law_and_page(found, arguments.out)
+    written = _write_and_list_law_and_page(found, arguments.out)
     if arguments.format == "text":
         return "\n".join([*_trial_lines(found), *written])
     values = {
@@ -214,7 +214,7 @@ def _cell_indices(value_N: Floats, count: int) -> Any:
     return np.minimum((part_N * count).astype(np.int64), count - 1)
 
 
-def _write_law_and_page(trial: Trial, folder: Path) -> list[str]:
+def _write_and_list_law_and_page(trial: Trial, folder: Path) -> list[str]:
     law, html = folder / "law.json", folder / "mixture.html"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -175,13 +175,13 @@ def proposed_coefficients(statistics: Statistics, b: int, target: float = 0.1) -
     """
     norm_K, noise_K = statistics.squared_norm_unbiased_K.clip(min=0), statistics.variance_K
     spreads = {
-        "zeta1": _largest_over_mean_of_others(norm_K),
-        "zeta2": _largest_over_mean_of_others(noise_K / (2 * b)),
+        "zeta1": _largest_minus_mean_of_others(norm_K),
+        "zeta2": _largest_minus_mean_of_others(noise_K / (2 * b)),
     }
     return {n: math.log1p(target) / v if v > 0 else math.inf for n, v in spreads.items()}
 
 
-def _largest_over_mean_of_others(value_K: Floats) -> float:
+def _largest_minus_mean_of_others(value_K: Floats) -> float:
     """The largest of the measured values minus the mean of the others; 0 for fewer than two."""
     value_P = value_K[np.isfinite(value_K)]
     if len(value_P) < 2:

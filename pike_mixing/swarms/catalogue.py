@@ -41,7 +41,7 @@ class PublicSwarm:
     available: dict[str, float] = field(default_factory=dict)
     """Tokens of each domain's text, where they are published."""
 
-    def files(self) -> list[str]:
+    def file_paths(self) -> list[str]:
         """Paths in the repository: the licence, and each part's."""
         return ["LICENSE", *(p for part in self.parts for p in (part.ratios, part.metrics))]
 

@@ -42,13 +42,15 @@ def fetch_swarm(name: str, folder: Path, base: str | None = None) -> Path:
     if name not in TABLES:
         raise InputError(unknown_name_message(name, TABLES, "swarm"))
     swarm, known = TABLES[name], recorded_digests(name)
-    if unseen := sorted({path for path in swarm.files() if path not in known}):
+    if unseen := sorted({path for path in swarm.file_paths() if path not in known}):
         raise InputError(
             f"swarm {name!r}: nobody has recorded the SHA-256 of {', '.join(unseen)} at "
             f"{swarm.repository} {swarm.revision}: download them, check them, and record it in "
             "pike_mixing/swarms/SHA256SUMS"
         )
-    files = {path: _download_verified(swarm, path, known[path], base) for path in swarm.files()}
+    files = {
+        path: _download_verified(swarm, path, known[path], base) for path in swarm.file_paths()
+    }
     rows = [row for part in swarm.parts for row in _rows_of_table_pair(swarm, part, files)]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
