@@ -136,13 +136,13 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
 def _trial_lines(trial: Trial) -> list[str]:
     N, names = len(trial.weights_NxK), [f"{name:>26}" for name in TARGETS.values()]
     lines = [
-        f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), each "
-        "trained on a different mixture.",
+        f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), "
+        "each trained on a different mixture.",
         f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
         "mixture, and the model with",
         "the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
         "in nats per token.",
-        "In parentheses: 95 % intervals.",
+        f"In parentheses: 95 % intervals, by drawing the {N} models anew.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]

@@ -77,7 +77,7 @@ def statements(pages, names):
             yield page, place, allowed
     listed = [place for place, _ in of_results(pages["results"], *names)]
     for label in re.search(r"within .*; (.*) are .* nats worse", pages["README"])[1].split(" and "):
-        method = names[0][label]
+        method = names[0][label.removesuffix("'s shares")]
         yield from (("README", place, {1}) for place in listed if place[-1] == method)
 
 
