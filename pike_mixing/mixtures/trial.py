@@ -142,7 +142,7 @@ def _trial_lines(trial: Trial) -> list[str]:
         "mixture, and the model with",
         "the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
         "in nats per token.",
-        f"In parentheses: 95 % intervals, by drawing the {N} models anew.",
+        "In parentheses: 95 % bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
