@@ -162,7 +162,7 @@ def refutation(claim: Claim) -> str:
     """A claim that the paper's own numbers contradict, the worst of them, and our verdict."""
     return (
         f"- {claim['statement']} (`{claim['claim']}`). In the paper's tables "
-        f"{query.published_difference(claim)}. Our runs: {claim['verdict']}."
+        f"{query.published_difference_text(claim)}. Our runs: {claim['verdict']}."
     )
 
 

@@ -130,7 +130,7 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             # What the page adds to its first file, or replaces in it by a second one.
             second = own_modules / "second.yaml"
             second.write_text(block)
-            assert planner.plan_of_workflow([whole, second], {})[0].runs
+            assert planner.plan_config_files([whole, second], {})[0].runs
             continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.

@@ -157,7 +157,7 @@ def pack_corpus(
     inputs = [documents / atomic_files.MANIFEST, tokenizer, *(m for m in manifests if m.is_file())]
     given = [path for path in items if path.parent / atomic_files.MANIFEST not in inputs]
     taken = made_from.InputSnapshot("pack", [__name__], inputs=inputs, given=given)
-    if taken.restore_if_unchanged(out / atomic_files.MANIFEST, values):
+    if taken.restore_manifest_if_unchanged(out / atomic_files.MANIFEST, values):
         return
     source = store.read_documents_manifest(documents, verify=True)
     encoder = Tokenizer(tokenizer)

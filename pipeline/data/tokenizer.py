@@ -254,7 +254,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
         ownership.refuse_foreign_output(place, STAGE, inputs)
     read = [source / atomic_files.MANIFEST for source in sources]
     taken = made_from.InputSnapshot(STAGE, [__name__], inputs=read, given=given)
-    if taken.restore_if_unchanged(manifest, values):
+    if taken.restore_manifest_if_unchanged(manifest, values):
         return
     sampled: dict[str, int] = {}
     if isinstance(chosen, GivenTokenizer):

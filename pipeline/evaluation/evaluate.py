@@ -102,7 +102,7 @@ def evaluate_run(
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
     folders += [tasks / one.task for one in evaluation.tasks] if tasks else []
     snapshot.take_digests([folder / atomic_files.MANIFEST for folder in dict.fromkeys(folders)])
-    if snapshot.restore_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
+    if snapshot.restore_manifest_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = pick_device.pick_device(device)

@@ -57,7 +57,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
     snapshot.take_digests([folder / atomic_files.MANIFEST for folder in folders])
-    if snapshot.restore_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
+    if snapshot.restore_manifest_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
     place = pick_device.pick_device(device)

@@ -52,7 +52,7 @@ def cost_report(
     kinds = [_parse_device(device) for device in devices or DEVICES]
     if twice := sorted({device for device in devices if devices.count(device) > 1}):
         raise InputError(f"--devices: named twice: {', '.join(twice)}")
-    plan, own_config = planner.plan_of_workflow(files, {})
+    plan, own_config = planner.plan_config_files(files, {})
     output_root.refuse_unusable_root(plan.results)
     works = [JobEstimates(plan, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_bill(work) for work in works]
@@ -114,12 +114,12 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "seconds_here": _seconds_here(rules) if work.device.hours_of == "core" else None,
-        "refused": {run: why for run in work.trained_runs() if (why := work.explain_refusal(run))},
+        "seconds_here": _seconds_on_this_machine(rules) if work.device.hours_of == "core" else None,
+        "refused": {run: why for run in work.runs_to_train() if (why := work.explain_refusal(run))},
     }
 
 
-def _seconds_here(rules: Sequence[dict[str, Any]]) -> float:
+def _seconds_on_this_machine(rules: Sequence[dict[str, Any]]) -> float:
     """How long trainings, evaluations and probes take on all cores of this machine.
 
     At least as long as the longest job of each of these rules, one behind the other. The times of
@@ -130,11 +130,11 @@ def _seconds_here(rules: Sequence[dict[str, Any]]) -> float:
     return float(max(work, sum(one["longest_seconds"] for one in counted)))
 
 
-def _time_here_text(bill: dict[str, Any]) -> str:
+def _time_on_this_machine_text(bill: dict[str, Any]) -> str:
     """The same in words; nothing for another kind of device, or where there are no such jobs."""
     if not bill["seconds_here"]:
         return ""
-    cores = output_formats.count_of(environment.available_cpus(), "core")
+    cores = output_formats.count_with_noun(environment.available_cpus(), "core")
     seconds = _duration_text(bill["seconds_here"])
     return f": about {seconds} on this machine's {cores}; most other jobs take seconds"
 
@@ -182,9 +182,9 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         "",
         _aligned_table(titles, rows),
         "",
-        *([_longest_runs_table(work), ""] if work.trained_runs() else []),
+        *([_longest_runs_table(work), ""] if work.runs_to_train() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours"
-        + _time_here_text(bill),
+        + _time_on_this_machine_text(bill),
         *_hours_by_seed_lines(work),
         f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
     ]
@@ -195,9 +195,9 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     lines += [f"  and {len(refused) - 3} more"] if len(refused) > 3 else []
     lines += [
         f"tokenizer {name}: its file is not here: {ASSUMED_PIECES:,} pieces are assumed"
-        for name in work.unsized_tokenizers()
+        for name in work.tokenizers_of_unknown_size()
     ]
-    own = sorted({plan.runs[run]["rule"] for run in work.trained_runs()} - RULES.keys())
+    own = sorted({plan.runs[run]["rule"] for run in work.runs_to_train()} - RULES.keys())
     lines += [
         f"rule {r}: `pike plan` does not load your class: its runs are counted as those of mix"
         for r in own
@@ -208,7 +208,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
 def _longest_runs_table(work: JobEstimates) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run in work.trained_runs():
+    for run in work.runs_to_train():
         values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
@@ -236,7 +236,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
-    for run in work.trained_runs():
+    for run in work.runs_to_train():
         if work.explain_refusal(run):
             continue
         part = (

@@ -291,7 +291,7 @@ def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) 
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
     every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
     for found in dict.fromkeys(every):
-        finder = dependencies.search_settings(config, found.mixture).get("finder", GRID)
+        finder = dependencies.mixture_or_grid_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):
             if len(proxies) > 1:

@@ -75,14 +75,16 @@ def requested_runs(config: Config) -> list[RunName]:
 
 
 def select_runs(
-    every: Iterable[RunName], requested: Collection[RunName], selection: Mapping[str, Sequence[Any]]
+    all_runs: Iterable[RunName],
+    requested: Collection[RunName],
+    selection: Mapping[str, Sequence[Any]],
 ) -> list[RunName]:
     """The runs that a table or figure selects, in their order: names to keep, by key of `KEYS`.
 
     Of those that only serve others it selects the ones whose methods it names.
     """
     named = selection.get("methods", ())
-    chosen = (run for run in every if run in requested or run.method in named)
+    chosen = (run for run in all_runs if run in requested or run.method in named)
     return [run for run in chosen if run.is_among(selection)]
 
 
@@ -120,11 +122,11 @@ def draw_mixture(
     """
     concentration = swarm_settings.get("concentration", Swarm.concentration)
 
-    def gamma(domain: str) -> float:
+    def draw_gamma(domain: str) -> float:
         stream = random.Random(f"{swarm} {swarm_settings['seed']} {number} {domain}")
         return stream.gammavariate(concentration, 1.0)
 
-    drawn_by_domain = {d: 1.0 if number == 0 else gamma(d) for d in domains}
+    drawn_by_domain = {d: 1.0 if number == 0 else draw_gamma(d) for d in domains}
     total = sum(drawn_by_domain.values())
     # Four decimals: weights that a reader can copy, and no last bit that a platform may change.
     return {d: round(amount / total, 4) for d, amount in drawn_by_domain.items()}
@@ -161,7 +163,7 @@ def grid_choices(config: Config, scenario: str, method: str) -> dict[str, list[A
     return {name: [values.get(name) for values in each] for name in grid["settings"]}
 
 
-def search_settings(config: Config, name: str) -> Config:
+def mixture_or_grid_settings(config: Config, name: str) -> Config:
     """The mixture or the grid of this name: what other runs find."""
     return {**config.get("mixtures", {}), **config.get("grids", {})}[name]
 
@@ -172,7 +174,7 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     named = requested.get("mixture", requested.get("grid"))
     if named is None:
         return None
-    values = search_settings(config, named)
+    values = mixture_or_grid_settings(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
     seed = _seeds_or_default(values, swarm.get("seed", run.seed))[0]
@@ -181,7 +183,7 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
 
 def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = search_settings(config, mixture.mixture)
+    values = mixture_or_grid_settings(config, mixture.mixture)
     swarm = [
         name for name, one in swarm_members(config).items() if one.swarm == values.get("swarm")
     ]
@@ -196,12 +198,12 @@ def _seeds_or_default(search: Config, default: int) -> Sequence[int]:
     return search.get("seeds", (default,))
 
 
-def runs_to_evaluate(config: Config, every: Iterable[RunName]) -> list[RunName]:
+def runs_to_evaluate(config: Config, all_runs: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
-    mixtures = {found for run in every if (found := mixture_of_run(config, run))}
+    mixtures = {found for run in all_runs if (found := mixture_of_run(config, run))}
     named = set(requested_runs(config))
     named.update(run for found in mixtures for run in proxy_runs(config, found))
-    return [run for run in every if run in named]
+    return [run for run in all_runs if run in named]
 
 
 def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunName]:

@@ -131,7 +131,7 @@ class JobEstimates:
             if self.targets or work.rule != "database_of_selection":
                 yield work
 
-    def trained_runs(self) -> list[str]:
+    def runs_to_train(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [
             r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
@@ -197,7 +197,7 @@ class JobEstimates:
         """Pieces of a tokenizer: its own where it is made, else what its settings tell of it."""
         return self._known_vocabulary_size(tokenizer) or ASSUMED_PIECES
 
-    def unsized_tokenizers(self) -> list[str]:
+    def tokenizers_of_unknown_size(self) -> list[str]:
         """Tokenizers whose size is not known yet."""
         return [name for name in self.plan.tokenizers if self._known_vocabulary_size(name) is None]
 
@@ -231,5 +231,5 @@ class JobEstimates:
     def _database_bytes(self) -> int:
         """Bytes of the database of all runs, which those of some are smaller than."""
         evaluated = sum(self.estimate("evaluate", run).disk_bytes for run in self.plan.evaluations)
-        records = sum(map(run_estimates.record_bytes, self.plan.runs.values()))
+        records = sum(map(run_estimates.step_record_bytes, self.plan.runs.values()))
         return EMPTY_DATABASE + records + evaluated

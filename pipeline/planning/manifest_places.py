@@ -75,7 +75,7 @@ def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
     That of all runs holds the configuration, which the report shows. `experiment` is as
-    `Plan.experiment_of_selection` gives it.
+    `Plan.experiment_settings_of_selection` gives it.
     """
     config = fill_rule_and_finder_defaults(experiment["config"])
     runs = {
@@ -99,7 +99,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
     full = {name: methods.fill_method_defaults(one) for name, one in named.items()}
 
-    def overlaid(scenario: Settings) -> Settings:
+    def without_unchanged_settings(scenario: Settings) -> Settings:
         """Of what it lays over methods, that by which it changes them."""
         result: Settings = {}
         for name, over in scenario["methods"].items():
@@ -108,7 +108,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
                 result[name] = other
         return {**scenario, "methods": result}
 
-    def fill_options(mixture: Settings) -> Settings:
+    def fill_finder_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
         kind = finders.finder_class(mixture["finder"])
         return {**mixture, "options": normal_form.fill_class_defaults(kind, options)}
@@ -118,9 +118,13 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
         result["methods"] = {**own["methods"], **full}
     if {"methods", "scenarios"} <= own.keys():
         listed = own["scenarios"].items()
-        result["scenarios"] = {n: overlaid(one) if "methods" in one else one for n, one in listed}
+        result["scenarios"] = {
+            n: without_unchanged_settings(one) if "methods" in one else one for n, one in listed
+        }
     if "mixtures" in own:
-        result["mixtures"] = {name: fill_options(one) for name, one in own["mixtures"].items()}
+        result["mixtures"] = {
+            name: fill_finder_options(one) for name, one in own["mixtures"].items()
+        }
     return result
 
 

@@ -38,18 +38,18 @@ class WorkStamp:
         inside = os.path.relpath(manifest) if self._manifest.is_absolute() else manifest
         self.path = STAMPS / re.sub(r"(?<![^/])\.\.(?=/)", "up", inside)
 
-    def make_if_missing(self) -> str:
+    def get_or_create_path(self) -> str:
         """Makes it where there is none, old; returns its path."""
         if self._time() is None:
             self._touch_old()
         return str(self.path)
 
-    def make_old(self) -> None:
+    def mark_unchanged(self) -> None:
         """Says that the work stands, or is not there."""
         if self._time() != OLD_STAMP:
             self._touch_old()
 
-    def make_new(self, differences: Sequence[made_from.RecordDifference]) -> None:
+    def mark_different(self, differences: Sequence[made_from.RecordDifference]) -> None:
         """Says that finished work differs from the plan, from now on, unless it is said already."""
         if self._records_differences(differences):
             return
@@ -94,7 +94,7 @@ class WorkStamp:
 HARMLESS_SETTINGS = ("settings.licence",)
 """Differences that change no text, no token and no number."""
 KEPT_IF_UNCHANGED = ("tokenizer", "pack", "pretrain", "mixture", "evaluate", "probe")
-"""Rules whose jobs look first whether their work stands (`restore_if_unchanged`)."""
+"""Rules whose jobs look first whether their work stands (`restore_manifest_if_unchanged`)."""
 MOST_TOLD = 4
 """Differences of one piece of work that a line names."""
 
@@ -142,7 +142,7 @@ class PlanComparison:
         if not manifest.is_file():
             return ()
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
-        settings = self.plan.recorded_settings(made.section, name)
+        settings = self.plan.settings_to_record(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         uses_transformers = stage == "pretrain" and bool(settings["model"].get("architecture"))
@@ -221,7 +221,7 @@ class PlanComparison:
             patterns = ["*.parquet", "checkpoints/*"] if is_run else ["*"]
         return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
-    def update_stamp(self, rule: str, name: str) -> str:
+    def update_stamp_and_get_path(self, rule: str, name: str) -> str:
         """Makes the stamp of a piece of work as new or old as the comparison says: its path."""
         manifest = self.plan.manifest_path(rule, name)
         stamp, found = self.stamp(rule, name), self.differences(rule, name)
@@ -230,9 +230,9 @@ class PlanComparison:
             lost = filter(self._is_manifest_alone_lost, self.inputs.job_inputs(rule, name).paths())
             found = tuple(made_from.RecordDifference(f"inputs.{p}", "whole", "not") for p in lost)
         if found:
-            stamp.make_new(found)
+            stamp.mark_different(found)
         else:
-            stamp.make_old()
+            stamp.mark_unchanged()
         return str(stamp.path)
 
     def prepare_job(self, rule: str, name: str) -> None:
@@ -298,7 +298,7 @@ class PlanComparison:
             if name in used.get(MADE[rule].section, {name})
         ]
 
-    def own_differences(self) -> Iterator[WorkDifference]:
+    def direct_differences(self) -> Iterator[WorkDifference]:
         """All differences of the plan's finished work, without those that follow from others."""
         for rule, name in self.plan.work_names:
             artifact = MADE[rule].artifact.format(name)
@@ -306,7 +306,7 @@ class PlanComparison:
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)
 
 
-def compare_results(*folders: Path) -> PlanComparison | None:
+def compare_results_with_plan(*folders: Path) -> PlanComparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,
@@ -315,7 +315,7 @@ def compare_results(*folders: Path) -> PlanComparison | None:
     found = next((root for root in map(output_root.read_root, folders) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
-    plan = planner.plan_of_workflow(found.files, found.options).plan
+    plan = planner.plan_config_files(found.files, found.options).plan
     if Path(plan.results).resolve() != found.folder.resolve():
         return None
     return PlanComparison(plan, found.pythons)

@@ -154,7 +154,7 @@ def _path_from_working_folder(path: Path) -> str:
     return os.path.normpath(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def find_archive(folder: Path) -> Path | None:
+def find_origin_archive(folder: Path) -> Path | None:
     """The archive that a results folder was restored from; None where no archive was its origin."""
     for made in (folder / "pike.manifest.json", *folder.glob("databases/*.manifest.json")):
         # A restored database is made from the archive's manifest alone.
@@ -168,7 +168,7 @@ def find_archive(folder: Path) -> Path | None:
 def _restore_command(path: Path) -> str | None:
     """The command that restores a file from its archive; None where no archive was its origin."""
     for folder in path.parents[:2]:
-        if archive := find_archive(folder):
+        if archive := find_origin_archive(folder):
             words = ["restore", _path_from_working_folder(archive)]
             words += ["--out", _path_from_working_folder(folder)]
             if only := _outputs_to_restore(archive, folder, path.relative_to(folder)):

@@ -147,9 +147,9 @@ class Plan:
     def names_by_rule(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
         others = {
-            "theory": [""] if self.theory_folder_of_database(list(self.runs)) else [],
+            "theory": [""] if self.theory_folder_for_runs(list(self.runs)) else [],
             "database": [""],
-            "database_of_selection": self.selections,
+            "database_of_selection": self.selection_by_database,
             "article": [""] if self.paper_outputs else [],
             "report": [""],
         }
@@ -181,9 +181,10 @@ class Plan:
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
-        names = (None, *self.selections)
+        names = (None, *self.selection_by_database)
         written = {
-            self.database_files(name).settings: self.experiment_of_database(name) for name in names
+            self.database_files(name).settings: self.experiment_settings_of_database(name)
+            for name in names
         }
         for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
             for name, values in getattr(self, folder).items():
@@ -201,20 +202,20 @@ class Plan:
                 written[f"{self.results}/runs/{run}/{name}.json"] = values
         return written
 
-    def experiment_of_database(self, name: str | None) -> Settings:
+    def experiment_settings_of_database(self, name: str | None) -> Settings:
         """What the database of a selection of runs is built from; without a name: of all runs.
 
         Raises:
             InputError: no table or figure reads one of that name.
         """
         if not name:
-            return self.experiment_of_selection(Selection(tuple(self.runs)))
-        if name not in self.selections:
-            raise InputError(unknown_name_message(name, self.selections, "databases"))
-        selection = self.selections[name]
-        return {**self.experiment_of_selection(selection), "views": selection.views}
+            return self.experiment_settings_of_selection(Selection(tuple(self.runs)))
+        if name not in self.selection_by_database:
+            raise InputError(unknown_name_message(name, self.selection_by_database, "databases"))
+        selection = self.selection_by_database[name]
+        return {**self.experiment_settings_of_selection(selection), "views": selection.views}
 
-    def experiment_of_selection(self, selection: Selection) -> Settings:
+    def experiment_settings_of_selection(self, selection: Selection) -> Settings:
         """What a database is built from.
 
         Without records of its runs it holds settings, corpora and the mixtures that they are to
@@ -257,13 +258,13 @@ class Plan:
                 t: f"{self.results}/tasks/{t}"
                 for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
             },
-            "theory": self.theory_folder_of_database(names) if trained else None,
+            "theory": self.theory_folder_for_runs(names) if trained else None,
             "rules": self.rule_descriptions(),
             "tables": self.tables,
             "figures": self.figures,
         }
 
-    def recorded_settings(self, section: str, name: str) -> Any:
+    def settings_to_record(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
         `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
@@ -278,7 +279,7 @@ class Plan:
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":
-            return manifest_places.database_settings(self.experiment_of_database(name))
+            return manifest_places.database_settings(self.experiment_settings_of_database(name))
         return self.section_entry(section, name)
 
     @functools.cached_property
@@ -286,7 +287,7 @@ class Plan:
         """The plan's tables and figures that are the paper's, in the paper's order."""
         return [name for name in manifest_places.OF_PAPER if name in {*self.tables, *self.figures}]
 
-    def theory_folder_of_database(self, runs: Sequence[str]) -> str | None:
+    def theory_folder_for_runs(self, runs: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.
 
         It does where they are shown and the database is for none of the runs, or all that were
@@ -318,44 +319,50 @@ class Plan:
         }
 
     @functools.cached_property
-    def database_by_output(self) -> dict[tuple[str, str], str | None]:
+    def database_name_by_output(self) -> dict[tuple[str, str], str | None]:
         """Name of the database that each table and figure reads; None: that of all runs."""
         # The first one that needs some records names the database of all that do.
         by_records: dict[Any, str] = {}
         for name in (name for name in OF_SETTINGS if name in self.tables):
             by_records.setdefault(self.runs_by_output["table", name], UNTRAINED + name)
         for output, runs in self.runs_by_output.items():
-            by_records.setdefault((runs, self._checkpoint_rules(*output)), "-".join(output))
+            by_records.setdefault(
+                (runs, self._checkpoint_rules_of_output(*output)), "-".join(output)
+            )
 
-        def database_of(output: tuple[str, str], runs: tuple[str, ...]) -> str | None:
+        def database_name_of(output: tuple[str, str], runs: tuple[str, ...]) -> str | None:
             if output[0] == "table" and output[1] in OF_SETTINGS:
                 return by_records[runs]
             if len(runs) == len(self.runs):
                 return None
             if runs == self.requested:
                 return "requested"
-            return by_records[runs, self._checkpoint_rules(*output)] if runs else "theory"
+            return by_records[runs, self._checkpoint_rules_of_output(*output)] if runs else "theory"
 
-        return {output: database_of(output, runs) for output, runs in self.runs_by_output.items()}
+        return {
+            output: database_name_of(output, runs) for output, runs in self.runs_by_output.items()
+        }
 
-    def _checkpoint_rules(self, kind: str, name: str) -> tuple[str, ...]:
+    def _checkpoint_rules_of_output(self, kind: str, name: str) -> tuple[str, ...]:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
         shown, runs = RECORDS[kind].get(name, (EVALUATE, PROBE)), self.runs_by_output[kind, name]
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
-    def selections(self) -> dict[str, Selection]:
+    def selection_by_database(self) -> dict[str, Selection]:
         """The runs of which tables, figures and the report read a database, by its name."""
         outputs = {"table": self.tables, "figure": self.figures}
         views = defaultdict[str, set[str]](set)
-        read = {out: db for out, db in self.database_by_output.items() if db and db != "requested"}
+        read = {
+            out: db for out, db in self.database_name_by_output.items() if db and db != "requested"
+        }
         for (kind, name), database in read.items():
             views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
         result = {
             database: Selection(
                 self.runs_by_output[output],
-                self._checkpoint_rules(*output),
+                self._checkpoint_rules_of_output(*output),
                 sorted(views[database]),
                 not database.startswith(UNTRAINED),
             )
@@ -376,12 +383,14 @@ class Plan:
 
     def report_database_files(self) -> DatabaseFiles:
         """Paths of the database of the report: of the runs that were asked for."""
-        return self.database_files("requested" if "requested" in self.selections else None)
+        return self.database_files(
+            "requested" if "requested" in self.selection_by_database else None
+        )
 
-    def database_path(self, kind: str, name: str) -> str:
+    def database_path_of_output(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
         self.section_entry(f"{kind}s", name)
-        return self.database_files(self.database_by_output[kind, name]).database
+        return self.database_files(self.database_name_by_output[kind, name]).database
 
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""

@@ -31,7 +31,7 @@ def used_names(plan: Plan) -> dict[str, set[str]]:
         result[section] = {scenario[key] for scenario in chosen if key in scenario}
     searches = {name.split("/")[2] for name in plan.mixtures}
     result |= {"mixtures": searches, "grids": searches, "tasks": set(plan.tasks)}
-    found = [dependencies.search_settings(config, name) for name in searches]
+    found = [dependencies.mixture_or_grid_settings(config, name) for name in searches]
     result["swarms"] = {search.get("swarm", "") for search in found}
     result["methods"].update(search.get("of", "") for search in found)
     result["sources"] = {corpus.partition("/")[2] for corpus in plan.corpora}
@@ -128,7 +128,7 @@ def few_document_hints(plan: Plan) -> list[str]:
         try:
             document_preview.check_first_documents(source)
             # Of a text for the tokenizer alone nothing is scored.
-            scored = _scored_rows(plan, name)
+            scored = _fewest_scored_rows_and_length(plan, name)
             few = scored and document_preview.explain_few_documents(
                 source, plan.config["packing"]["validation_share"], *scored
             )
@@ -140,7 +140,7 @@ def few_document_hints(plan: Plan) -> list[str]:
     return told
 
 
-def _scored_rows(plan: Plan, domain: str) -> tuple[int, int] | None:
+def _fewest_scored_rows_and_length(plan: Plan, domain: str) -> tuple[int, int] | None:
     """The rows that evaluations score of a domain, and tokens of each, where they are fewest."""
     scored = [
         (asked["rows"], plan.runs[run]["training"]["length"])
@@ -170,7 +170,7 @@ def slow_float32_hints(plan: Plan) -> list[str]:
 DOMAIN = re.compile(r"domain '([^']*)'")
 
 
-def fold_doubts(doubts: Sequence[str]) -> list[str]:
+def merge_similar_doubts(doubts: Sequence[str]) -> list[str]:
     """Doubts about corpora, those that differ in names and numbers alone in one line.
 
     Such a line has the first one whole, and names the other domains. The corpora's manifests have
@@ -202,7 +202,7 @@ def closing_hints(plan: Plan) -> list[str]:
     manifests = (Path(plan.manifest_path("pack", corpus)) for corpus in plan.corpora)
     made = filter(Path.exists, manifests)
     warnings = (atomic_files.read_json_mapping(manifest).get("warnings", ()) for manifest in made)
-    doubts = fold_doubts([doubt for several in warnings for doubt in several])
+    doubts = merge_similar_doubts([doubt for several in warnings for doubt in several])
     report = Path(plan.results, "report", "index.html")
     database = plan.report_database_files().database
     if not report.exists():

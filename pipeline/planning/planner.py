@@ -171,7 +171,7 @@ class PlannedFiles(NamedTuple):
     """What the files say themselves, without what they include."""
 
 
-def plan_of_workflow(files: Sequence[Path], options: Mapping[str, Any]) -> PlannedFiles:
+def plan_config_files(files: Sequence[Path], options: Mapping[str, Any]) -> PlannedFiles:
     """The plan of a workflow.
 
     A later file's values replace an earlier one's, and `options`, which `--config` sets, replace

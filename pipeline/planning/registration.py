@@ -384,7 +384,7 @@ def _run_entries(registration: Registration, case: _StepsCase) -> Iterator[dict[
             }
 
 
-def write_configuration(given: Path, out: Path) -> str:
+def write_configuration_and_summarise(given: Path, out: Path) -> str:
     """Writes the configuration of a registration as YAML; returns a line for each scenario.
 
     Raises:

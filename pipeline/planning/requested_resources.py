@@ -46,13 +46,13 @@ class RuleResources:
                 cannot share.
         """
 
-        def estimates_for(rule: str) -> JobEstimates:
+        def new_estimates(rule: str) -> JobEstimates:
             device = accelerators.accelerator_of_name(profile.accelerator(rule))
             return JobEstimates(plan, device, int(profile.value(rule, "processes", "1")))
 
         self._plan, self._profile = plan, profile
-        self._of_trainers = {rule: estimates_for(rule) for rule in TRAINS}
-        self._of_others = estimates_for("")
+        self._of_trainers = {rule: new_estimates(rule) for rule in TRAINS}
+        self._of_others = new_estimates("")
         self._nodes = int(profile.value("pretrain", "nodes", "1"))
         trainings = self._trainings = self._of_trainers["pretrain"]
         processes, place = trainings.processes, "set-resources of pretrain"
@@ -125,13 +125,13 @@ class RuleResources:
         if n == 1:
             return {"nodes": 1}
 
-        def each(wildcards: Wildcards) -> int:
+        def processes_per_node(wildcards: Wildcards) -> int:
             return max(1, self.training_process_count(wildcards) // n)
 
         taken: Resources = {"mpi": "srun", "tasks_per_gpu": 0, "nodes": n, "tasks": n}
         if self._trainings.device.memory_bytes:
-            taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{each(wildcards)}"}
-        return {**taken, "cpus_per_task": each}
+            taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{processes_per_node(wildcards)}"}
+        return {**taken, "cpus_per_task": processes_per_node}
 
     @cache_signature
     def training_process_count(self, wildcards: Wildcards) -> int:

@@ -66,10 +66,10 @@ class RuleInputs:
         result = getattr(self, f"_inputs_of_{rule}")(name)
         return result if isinstance(result, JobInputs) else JobInputs(result, [])
 
-    def _manifests(self, rule: str, names: Iterable[str]) -> list[str]:
+    def _manifest_paths(self, rule: str, names: Iterable[str]) -> list[str]:
         return [self.plan.manifest_path(rule, name) for name in names]
 
-    def _model_path(self, tokenizer: str) -> str:
+    def _tokenizer_model_path(self, tokenizer: str) -> str:
         return f"{self.plan.results}/tokenizers/{tokenizer}.model"
 
     def _inputs_of_download(self, source: str) -> JobInputs:
@@ -80,7 +80,7 @@ class RuleInputs:
         """The sources that it is trained on, or the user's own tokenizer."""
         given = user_file_patterns(self.plan.section_entry("tokenizers", tokenizer))
         sources = self.plan.tokenizer_sources[tokenizer]
-        return JobInputs({"documents": self._manifests("download", sources)}, given)
+        return JobInputs({"documents": self._manifest_paths("download", sources)}, given)
 
     def _inputs_of_pack(self, corpus: str) -> JobInputs:
         """Documents, tokenizer, and the evaluation items that no corpus may hold."""
@@ -90,9 +90,9 @@ class RuleInputs:
         fetched = decontamination_tasks_by_path(self.plan.config)
         patterns = user_file_patterns(hygiene.get("decontaminate"))
         made = {
-            "documents": self._manifests("download", [source]),
-            "tokenizer": [self._model_path(tokenizer)],
-            "tasks": self._manifests("fetch", fetched.values()),
+            "documents": self._manifest_paths("download", [source]),
+            "tokenizer": [self._tokenizer_model_path(tokenizer)],
+            "tasks": self._manifest_paths("fetch", fetched.values()),
         }
         return JobInputs(made, _expand_patterns(path for path in patterns if path not in fetched))
 
@@ -104,9 +104,9 @@ class RuleInputs:
         plan, values = self.plan, self.plan.section_entry("runs", run)
         result = {"corpora": self._corpus_manifests(run, values["domains"])}
         if run in plan.references:
-            result["reference"] = self._manifests("pretrain", [plan.references[run]])
+            result["reference"] = self._manifest_paths("pretrain", [plan.references[run]])
         if run in plan.found:
-            result["mixture"] = self._manifests("mixture", [plan.found[run]])
+            result["mixture"] = self._manifest_paths("mixture", [plan.found[run]])
         return result
 
     def _inputs_of_mixture(self, mixture: str) -> dict[str, list[str]]:
@@ -121,21 +121,21 @@ class RuleInputs:
         plan, values = self.plan, self.plan.section_entry("runs", run)
         further = [d for d in plan.domains_read_by(run) if d not in values["domains"]]
         return {
-            "run": self._manifests("pretrain", [run]),
-            "tokenizer": [self._model_path(values["tokenizer"])],
+            "run": self._manifest_paths("pretrain", [run]),
+            "tokenizer": [self._tokenizer_model_path(values["tokenizer"])],
             "corpora": self._corpus_manifests(run, further),
-            "tasks": self._manifests("fetch", plan.tasks_of([run])),
+            "tasks": self._manifest_paths("fetch", plan.tasks_of([run])),
         }
 
     def _inputs_of_probe(self, run: str) -> dict[str, list[str]]:
         self.plan.section_entry("probes", run)
-        return {"run": self._manifests("pretrain", [run])}
+        return {"run": self._manifest_paths("pretrain", [run])}
 
     def _inputs_of_theory(self, _: str) -> dict[str, list[str]]:
         return {}
 
     def _inputs_of_database(self, selection: str) -> dict[str, list[str]]:
-        experiment = self.plan.experiment_of_database(selection)
+        experiment = self.plan.experiment_settings_of_database(selection)
         return {
             "records": [place for _, _, place in manifest_places.database_manifests(experiment)]
         }
@@ -143,26 +143,26 @@ class RuleInputs:
     _inputs_of_database_of_selection = _inputs_of_database
 
     def _inputs_of_table(self, table: str) -> dict[str, list[str]]:
-        return {"database": _database_manifest(self.plan.database_path("table", table))}
+        return {"database": _database_manifest(self.plan.database_path_of_output("table", table))}
 
     def _inputs_of_figure(self, figure: str) -> dict[str, list[str]]:
-        return {"database": _database_manifest(self.plan.database_path("figure", figure))}
+        return {"database": _database_manifest(self.plan.database_path_of_output("figure", figure))}
 
     def _inputs_of_article(self, _: str) -> dict[str, list[str]]:
         shown = self.plan.paper_outputs
         return {
-            "tables": self._manifests("table", [n for n in shown if n in self.plan.tables]),
-            "figures": self._manifests("figure", [n for n in shown if n in self.plan.figures]),
+            "tables": self._manifest_paths("table", [n for n in shown if n in self.plan.tables]),
+            "figures": self._manifest_paths("figure", [n for n in shown if n in self.plan.figures]),
         }
 
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
             "database": _database_manifest(self.plan.report_database_files().database),
-            "tables": self._manifests("table", self.plan.tables),
-            "figures": self._manifests("figure", self.plan.figures),
+            "tables": self._manifest_paths("table", self.plan.tables),
+            "figures": self._manifest_paths("figure", self.plan.figures),
         }
 
-    def task_arguments(self, wildcards: Wildcards) -> list[str]:
+    def task_source_arguments(self, wildcards: Wildcards) -> list[str]:
         """Arguments that say where a downstream task's data set comes from."""
         values = self.plan.section_entry("tasks", wildcards.task)
         revision = ["--revision", values["revision"]] if "revision" in values else []
@@ -187,7 +187,7 @@ class RuleInputs:
 
     def _corpus_manifests(self, run: str, domains: Iterable[str]) -> list[str]:
         tokenizer = self.plan.section_entry("runs", run)["tokenizer"]
-        return self._manifests("pack", (f"{tokenizer}/{domain}" for domain in domains))
+        return self._manifest_paths("pack", (f"{tokenizer}/{domain}" for domain in domains))
 
 
 def _database_manifest(database: str) -> list[str]:

@@ -93,7 +93,7 @@ class TrainingEstimate(JobEstimate):
 
 def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token of a row of `length`: forward and backward."""
-    return accelerators.flops_per_token_of_matrices(
+    return accelerators.training_flops_per_token(
         shape.matrix_parameter_count(vocabulary), shape, length
     )
 
@@ -200,7 +200,7 @@ def estimate_training(
         device_bytes=int(each),
         host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory_bytes else of_cpu)
         + saved,
-        disk_bytes=(checkpoint_count(values) + 2) * saved + record_bytes(values),
+        disk_bytes=(checkpoint_count(values) + 2) * saved + step_record_bytes(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
@@ -215,7 +215,7 @@ def checkpoint_count(values: Settings) -> int:
     return 1 + math.ceil(steps / every)
 
 
-def record_bytes(values: Settings) -> int:
+def step_record_bytes(values: Settings) -> int:
     """Bytes of the records of a run's steps."""
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 
@@ -242,11 +242,11 @@ def estimate_evaluation(
     flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
-    times = _read_checkpoint_count(values, evaluation["checkpoints"])
+    times = _count_checkpoints_to_read(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
     host = _process_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
-    return JobEstimate(times * _compute_seconds(flops, values, device), host, times * disk, 1)
+    return JobEstimate(times * _computation_seconds(flops, values, device), host, times * disk, 1)
 
 
 def estimate_probe(
@@ -259,8 +259,8 @@ def estimate_probe(
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)
-    times = _read_checkpoint_count(values, probe["checkpoints"])
-    seconds = times * _compute_seconds(flops, values, device)
+    times = _count_checkpoints_to_read(values, probe["checkpoints"])
+    seconds = times * _computation_seconds(flops, values, device)
     return JobEstimate(seconds, _process_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
 
 
@@ -271,11 +271,11 @@ def _process_bytes(N: int, inner: float, device: Accelerator) -> int:
     return PROCESS_BYTES["cpu"] + FLOAT * N + int(inner)
 
 
-def _read_checkpoint_count(values: Settings, chosen: str) -> int:
+def _count_checkpoints_to_read(values: Settings, chosen: str) -> int:
     """How many checkpoints an evaluation or a probe reads: all, or the last."""
     return checkpoint_count(values) if chosen == "all" else 1
 
 
-def _compute_seconds(flops: float, values: Settings, device: Accelerator) -> float:
+def _computation_seconds(flops: float, values: Settings, device: Accelerator) -> float:
     precision = values["training"].get("precision", settings.Training.precision)
     return flops / (device.peak_flops[precision] * device.utilisation)

@@ -62,7 +62,7 @@ class SnakemakeRequest:
         """Whether other settings are a reason to run; not with `--rerun-triggers mtime`."""
         return "PARAMS" in {trigger.name for trigger in self._dag_settings.rerun_triggers}
 
-    def leaves_out_jobs(self) -> bool:
+    def is_leaving_out_jobs(self) -> bool:
         """Whether `--until`, `--omit-from` or `--batch` leave jobs out."""
         asked = self._dag_settings
         return bool(asked.until or asked.omit_from or asked.batch)

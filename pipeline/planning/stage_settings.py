@@ -98,7 +98,7 @@ def mixture_settings(
 
     Their folders are no part of it: results can be moved.
     """
-    values = dependencies.search_settings(config, mixture.mixture)
+    values = dependencies.mixture_or_grid_settings(config, mixture.mixture)
     names = [str(run) for run in dependencies.proxy_runs(config, mixture)]
     given, finder = values.get("settings", ()), values.get("finder", GRID)
     options, target = values.get("options", {}), config["scenarios"][mixture.scenario].get("target")

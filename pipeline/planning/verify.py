@@ -77,7 +77,11 @@ class _Verification:
         self._plans = {
             folder: compared
             for folder in self.folders
-            if (compared := outdated_work.compare_results(folder, *folder.absolute().parents))
+            if (
+                compared := outdated_work.compare_results_with_plan(
+                    folder, *folder.absolute().parents
+                )
+            )
         }
         self._planned = {
             Path(path).absolute() for plan in self._plans.values() for path in plan.manifest_paths()
@@ -110,7 +114,7 @@ class _Verification:
             if piece.kind in ("checkpoint", "archive"):
                 continue
             path, folder = piece.path, piece.path.parent
-            if self._is_misplaced(piece):
+            if self._report_if_misplaced(piece):
                 continue
             for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
                 self._add_problem(
@@ -127,7 +131,7 @@ class _Verification:
                     self._add_problem(problem, stage=piece.stage)
             self._check_inputs(piece)
 
-    def _is_misplaced(self, piece: _Piece) -> bool:
+    def _report_if_misplaced(self, piece: _Piece) -> bool:
         """Whether work lies where that of another name belongs, which becomes a problem."""
         content, path = piece.content, piece.path.absolute()
         name = {
@@ -159,7 +163,7 @@ class _Verification:
         inputs += [folder / one / atomic_files.MANIFEST for one in kept if (folder / one).exists()]
         for place in inputs:
             if not place.is_file():
-                self._add_missing(place)
+                self._add_missing_file_problem(place)
         if piece.stage == "pack" and not self._broken & {*inputs, *piece.file_paths()}:
             try:
                 shards.refuse_replaced_tokenizer(folder, piece.content)
@@ -168,7 +172,7 @@ class _Verification:
             except InputError as error:
                 self._add_problem(str(error), stage="pack")
 
-    def _add_missing(self, path: Path) -> None:
+    def _add_missing_file_problem(self, path: Path) -> None:
         """Adds a manifest, or a tokenizer's model, that is not there."""
         if path not in self._broken:
             stage = _stage_of_path(path, path.parent) or "tokenizer"
@@ -187,7 +191,7 @@ class _Verification:
                 continue
             for path in map(Path, compared.manifest_paths()):
                 if path.absolute().is_relative_to(top) and not path.is_file():
-                    self._add_missing(path)
+                    self._add_missing_file_problem(path)
             found = compared.differences("database", "")
             if any(one.what.startswith("settings.") for one in found):
                 continue  # The configuration was changed since the workflow ran.
@@ -387,14 +391,14 @@ def _problems_text(problems: list[str], total: int, folders: Sequence[str | Path
 
 
 def _summary_lines(facts: list[dict[str, Any]]) -> list[str]:
-    def size(of: list[dict[str, Any]]) -> str:
+    def size_text(of: list[dict[str, Any]]) -> str:
         files, held = (sum(fact[key] for fact in of) for key in ("files", "bytes"))
         return f"{files:,} files, {held / 1e6:,.1f} MB, whole"
 
     if len(facts) <= _LINES:
-        return [f"{fact['folder']}: {fact['kind']}, {size([fact])}" for fact in facts]
+        return [f"{fact['folder']}: {fact['kind']}, {size_text([fact])}" for fact in facts]
     kinds = Counter(fact["kind"] for fact in facts)
     return [
-        f"{number:,} of kind {kind}: {size([fact for fact in facts if fact['kind'] == kind])}"
+        f"{number:,} of kind {kind}: {size_text([fact for fact in facts if fact['kind'] == kind])}"
         for kind, number in kinds.items()
     ]

@@ -45,7 +45,7 @@ FEWEST = 4
 """Jobs from which on a server takes less time than it saves."""
 
 
-def start_fork_servers(rules: Iterable[str], profile: Profile, prefix: str) -> str:
+def start_servers_and_get_command(rules: Iterable[str], profile: Profile, prefix: str) -> str:
     """Starts a server for each group of rules with jobs enough, which ends with this process.
 
     `rules` has the rule of each job that will run: those of accelerators and of other interpreters
@@ -73,7 +73,7 @@ def shell_prefix(commands: str = "") -> str:
     return (own + commands).replace("{", "{{").replace("}", "}}")
 
 
-def spawn_function(words: str = "") -> str:
+def spawn_function_source(words: str = "") -> str:
     """A shell function that becomes the command it is given, with words before it."""
     return (
         'spawn() { command -v "$1" > /dev/null || { echo "$1 is not here: in a container, set '
@@ -121,7 +121,7 @@ class WorkflowJobs:
         self._shell, self._ancient, self._warn = shell, ancient, warn
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
-        self.plan, self.config = planner.plan_of_workflow(files, request.options)
+        self.plan, self.config = planner.plan_config_files(files, request.options)
         output_root.refuse_foreign_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         profile = request.profile
@@ -140,7 +140,7 @@ class WorkflowJobs:
             refuse(self._compared.missing_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
             for work in self.plan.work_names:
-                self._compared.stamp(*work).make_if_missing()
+                self._compared.stamp(*work).get_or_create_path()
         self._asked: dict[tuple[str, str], None] = {}
         self._overlong = Counter[str]()
         self._doubted: set[str] = set()
@@ -155,14 +155,14 @@ class WorkflowJobs:
         is_of_job = self._request.is_job_process()
         compares = self._request.has_settings_trigger and not is_of_job
         if is_of_job:
-            self._shell.prefix(shell_prefix(spawn_function()))
+            self._shell.prefix(shell_prefix(spawn_function_source()))
         if compares:
-            stamp = self._compared.update_stamp(rule, name)
+            stamp = self._compared.update_stamp_and_get_path(rule, name)
             if self._compared.is_outdated(rule, name):
                 for line in self._compared.untold_reason_lines(rule, name):
                     self._warn(line)
         else:
-            stamp = self._ancient(self._compared.stamp(rule, name).make_if_missing())
+            stamp = self._ancient(self._compared.stamp(rule, name).get_or_create_path())
         if (rule, name) not in self._asked and not is_of_job:
             told = [self._explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
@@ -174,7 +174,7 @@ class WorkflowJobs:
                     self._warn(why)
         self._asked[rule, name] = None
 
-        def as_input(path: str) -> str:
+        def ancient_unless_changing(path: str) -> str:
             again = compares and self._compared.is_changing_input(path, rule)
             return path if again else self._ancient(path)
 
@@ -182,7 +182,10 @@ class WorkflowJobs:
         # declared, but read and compared like the others.
         given = [path for path in read.given if "{" not in path]
         declared = {**read.made, "given": given}.items()
-        return {"stamp": stamp, **{name: [*map(as_input, paths)] for name, paths in declared}}
+        return {
+            "stamp": stamp,
+            **{name: [*map(ancient_unless_changing, paths)] for name, paths in declared},
+        }
 
     def _explain_overlong(self, rule: str, name: str) -> str | None:
         """That a job is expected to take too long; after some of a rule, that more jobs are."""
@@ -206,7 +209,7 @@ class WorkflowJobs:
         if self._request.is_local:
             self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
-        if "pretrain" in rules and not self._request.leaves_out_jobs():
+        if "pretrain" in rules and not self._request.is_leaving_out_jobs():
             methods.refuse_unusable_methods_and_finders(
                 self.plan.runs.values(), self.plan.mixtures.values()
             )
@@ -224,8 +227,10 @@ class WorkflowJobs:
         words = ""
         if self._request.is_local:
             snakemake_internals.lift_rate_limit(self._workflow)
-            words = start_fork_servers(rules, self._request.profile, shell_prefix().format())
-        self._shell.prefix(shell_prefix(spawn_function(words)))
+            words = start_servers_and_get_command(
+                rules, self._request.profile, shell_prefix().format()
+            )
+        self._shell.prefix(shell_prefix(spawn_function_source(words)))
 
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
@@ -244,7 +249,7 @@ class WorkflowJobs:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
         on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
-        if not on_gpu or profile.value(rule, "python") or self._request.leaves_out_jobs():
+        if not on_gpu or profile.value(rule, "python") or self._request.is_leaving_out_jobs():
             return None
         if not environment.is_torch_cpu_only():
             return None

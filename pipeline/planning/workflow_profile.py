@@ -143,7 +143,7 @@ class Profile:
         Whoever gives them a partition of their own has thought of it.
         """
 
-        def where(rule: str) -> tuple[str, str]:
+        def partition_and_accelerator(rule: str) -> tuple[str, str]:
             return self.value(rule, "slurm_partition"), self.accelerator(rule)
 
         for name in ("gpu_model", "constraint"):
@@ -152,7 +152,8 @@ class Profile:
             others = [
                 rule
                 for rule, value in asked.items()
-                if not (value or self.value(rule, "gres")) and where(rule) in map(where, chosen)
+                if not (value or self.value(rule, "gres"))
+                and partition_and_accelerator(rule) in map(partition_and_accelerator, chosen)
             ]
             if others:
                 rules = " and ".join(others)

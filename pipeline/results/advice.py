@@ -31,9 +31,9 @@ from pipeline.results.database_reader import (
     open_current_version,
     query_rows,
 )
-from pipeline.results.loss_tests import asked_methods
+from pipeline.results.loss_tests import requested_methods
 from pipeline.runtime import output_formats
-from pipeline.runtime.output_formats import count_of
+from pipeline.runtime.output_formats import count_with_noun
 from pipeline.runtime.programs import program_command
 
 MOST_LINES = 10
@@ -54,7 +54,7 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def remedy_rows(rows: list[Row], read_tokens: int) -> Iterator[Row]:
+def needed_evidence_rows(rows: list[Row], read_tokens: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
     The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
@@ -63,10 +63,10 @@ def remedy_rows(rows: list[Row], read_tokens: int) -> Iterator[Row]:
     for row in rows:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
             return
-        yield _remedy_row(row, rows, read_tokens)
+        yield _needed_evidence_row(row, rows, read_tokens)
 
 
-def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
+def _needed_evidence_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     """What would settle whether a difference as large as the measured one is there.
 
     The error from documents falls with the root of their number, that from seeds with the root of
@@ -88,17 +88,17 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
         }
     if row["verdict"] == "few seeds":
         return facts | {
-            "text": f"{count_of(LEAST_SEEDS - row['seeds'], 'more seed')}, for a test at all; how "
-            "much validation text it takes can be told then"
+            "text": f"{count_with_noun(LEAST_SEEDS - row['seeds'], 'more seed')}, for a test at "
+            "all; how much validation text it takes can be told then"
         }
     level, error, sd = LEVEL / compared, row["nll_document_stderr"], row["nll_seed_sd"]
     seeds = _fewest_sufficient_seeds(
         row["seeds"] + 1, lambda n: detection_probability(size, sd, n, error, level)
     )
     factor = wanted_item_factor(size, sd, row["seeds"], error, level)
-    ways = [] if seeds is None else [count_of(seeds - row["seeds"], "more seed")]
+    ways = [] if seeds is None else [count_with_noun(seeds - row["seeds"], "more seed")]
     if factor is not None:
-        ways.append(_more_text_words(factor, read_tokens))
+        ways.append(_more_validation_text_phrase(factor, read_tokens))
     if not ways:
         alone = _fewest_sufficient_seeds(
             LEAST_SEEDS, lambda n: detection_probability(size, sd, n, 0.0, level)
@@ -111,9 +111,9 @@ def _remedy_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
             told = (
                 "much more validation text"
                 if factor is None
-                else _more_text_words(factor, read_tokens)
+                else _more_validation_text_phrase(factor, read_tokens)
             )
-            ways.append(f"{count_of(seeds - row['seeds'], 'more seed')} and {told}")
+            ways.append(f"{count_with_noun(seeds - row['seeds'], 'more seed')} and {told}")
     tokens = None if factor is None or not read_tokens else round(factor * read_tokens)
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
@@ -124,7 +124,7 @@ def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) ->
     return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
 
 
-def _more_text_words(factor: float, read_tokens: int) -> str:
+def _more_validation_text_phrase(factor: float, read_tokens: int) -> str:
     more = (
         f" ({labels.format_amount(round((factor - 1) * read_tokens))} more tokens)"
         if read_tokens
@@ -199,7 +199,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         if isinstance(values, dict) and ":" in str(values.get("rule"))
     }
     # Proxy runs and other runs that serve one are not offered as a recommendation.
-    asked = asked_methods(settings)
+    asked = requested_methods(settings)
     doubts = number_marks.read_doubts(connection, "decisions")
     result = []
     differences = query_rows(connection, DIFFERENCES)
@@ -234,7 +234,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "own": [row["method"] for row in rows if row["method"] in own],
-            "open": [*remedy_rows(rows, validation_tokens(connection, scenario, model))],
+            "open": [*needed_evidence_rows(rows, validation_tokens(connection, scenario, model))],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
@@ -403,7 +403,9 @@ def _alarm_count_lines(decisions: Sequence[Row], database: Path) -> list[str]:
         runs[alarm["kind"]] += sum(method["runs"] for method in alarm["methods"])
     if not runs:
         return []
-    counts = ", ".join(f"{kind} in {count_of(runs[kind], 'run')}" for kind in ALARMS if runs[kind])
+    counts = ", ".join(
+        f"{kind} in {count_with_noun(runs[kind], 'run')}" for kind in ALARMS if runs[kind]
+    )
     command = f"{program_command('pike')} advise {database}"
     return [f"Alarms: {counts}: `{command}` names the methods and domains"]
 
@@ -426,7 +428,7 @@ def _small_validation_warnings(
     if not small:
         return []
     told = (
-        f"{row['domain']} ({count_of(row['documents'], 'document')}, the largest "
+        f"{row['domain']} ({count_with_noun(row['documents'], 'document')}, the largest "
         f"{row['largest']:.0%} of its tokens)"
         for row in small
     )
@@ -441,7 +443,8 @@ def decision_sentences(decision: Row) -> Iterator[str]:
     """A decision in sentences: what to use, against what, how sure, and what is not told."""
     against = decision["against"]
     compared = (
-        f"{count_of(decision['tested'], 'method')} with {count_of(LEAST_SEEDS, 'seed')} or more"
+        f"{count_with_noun(decision['tested'], 'method')} with "
+        f"{count_with_noun(LEAST_SEEDS, 'seed')} or more"
     )
     best = next((row for row in decision["rows"] if row["verdict"] == "better"), None)
     if not decision["decided"]:
@@ -458,7 +461,7 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         yield (
             f"The validation loss of {best['label']} is {-best['nll_difference']:.3f} nats per "
             f"token below that of {against} (95% interval {-best['nll_high']:.3f} to "
-            f"{-best['nll_low']:.3f}, {count_of(best['seeds'], 'seed')}; p "
+            f"{-best['nll_low']:.3f}, {count_with_noun(best['seeds'], 'seed')}; p "
             f"{'< 0.001' if p < 0.001 else f'= {p:.3f}'}, corrected for {compared})."
         )
         if not decision["decided"]:
@@ -474,7 +477,7 @@ def decision_sentences(decision: Row) -> Iterator[str]:
             f"{decision['fewest']['effective']:.1f} documents of equal length, and an answer needs "
             f"{LEAST_DOCUMENTS}: these runs cannot say which method is better."
             if any(row["effective"] < LEAST_DOCUMENTS for row in decision["rows"])
-            else f"No method has {count_of(LEAST_SEEDS, 'seed')}, the least for an answer."
+            else f"No method has {count_with_noun(LEAST_SEEDS, 'seed')}, the least for an answer."
         )
     yield (
         f"This was measured with models of {decision['size']} after {decision['tokens']}. It may "
@@ -490,7 +493,7 @@ def decision_sentences(decision: Row) -> Iterator[str]:
 def difference_text(row: Row, signs: str = "") -> str:
     """A difference of losses, its 95% interval and seeds: -0.038 (-0.055 to -0.020, 10 seeds)."""
     ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}"
-    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_of(row['seeds'], 'seed')})"
+    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_with_noun(row['seeds'], 'seed')})"
 
 
 NAME = "advised"
@@ -571,7 +574,9 @@ def decision_text(decision: Row) -> str:
         for row in decision["rows"][:MOST_LINES]
     ]
     if more := decision["rows"][MOST_LINES:]:
-        lines.append(f"    {count_of(len(more), 'method')} with a higher loss: the report has all")
+        lines.append(
+            f"    {count_with_noun(len(more), 'method')} with a higher loss: the report has all"
+        )
     lines += [
         f"  Open: {row['label']} ({row['difference']:+.3f}); to settle it: {row['text']}"
         for row in decision["open"][:3]

@@ -72,7 +72,7 @@ WHOLE = "pike"
 COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
 
 
-def write_archive(results: Path, *, out: Path) -> str:
+def write_archive_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
     _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
     reads = {
@@ -116,7 +116,7 @@ def write_archive(results: Path, *, out: Path) -> str:
     return f"{out}: {len(listed)} files, {size / 1e6:.1f} MB"
 
 
-def restore_results(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
+def restore_results_and_summarise(archive: Path, *, out: Path, only: Iterable[str] = ()) -> str:
     """Builds databases, tables, figures and the report of an archive.
 
     Somebody else may have made it: nothing is read or written before all that it names has been
@@ -397,7 +397,7 @@ RESULTS = ("pike.duckdb", "tables", "figures", "report")
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def write_crate(results: Path, *, out: Path) -> str:
+def write_crate_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has."""
     _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
     settings = results / "settings" / "experiment.json"
@@ -447,7 +447,7 @@ def write_crate(results: Path, *, out: Path) -> str:
             properties=_crate_run_properties(results / RESULTS[0]),
         )
         made.write(partial)
-        write_archive(results, out=partial / "recorded")
+        write_archive_and_summarise(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 

@@ -61,7 +61,7 @@ class ClaimCell(NamedTuple):
         seeds, degrees = self.seeds or 1, self.degrees or MANY
         p = p_value(Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees))
         assert p is not None
-        return max(p, least_p_of_share(seeds)) if self.share else p
+        return max(p, least_p_value(seeds)) if self.share else p
 
 
 def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
@@ -81,9 +81,9 @@ def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
     tests, p_of, wanted = {}, {}, {}
     for claim, group in itertools.groupby(result, key=lambda row: row[0]):
         cells = [ClaimCell(*row[1:]) for row in group]
-        wanted[claim] = deciding_seeds(cells)
+        wanted[claim] = seed_count_to_decide(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p([(cell.margin, cell.p_at_bound()) for cell in cells])
+        p = claim_p_value([(cell.margin, cell.p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, sign_flip.holm_adjusted(list(p_of.values())), strict=True))
@@ -92,7 +92,7 @@ def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
     insert_rows(connection, "claim_tests", rows)
 
 
-def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:
+def seed_count_to_decide(cells: Sequence[ClaimCell]) -> int | None:
     """Seeds of each cell over which a claim would be decided, if seeds go on to differ as they do.
 
     Each cell needs so many that its interval leaves its bound; where one lies outside, the first
@@ -105,31 +105,33 @@ def deciding_seeds(cells: Sequence[ClaimCell]) -> int | None:
     outside = [cell for cell in cells if cell.margin <= 0]
     if outside:
         level = LEVEL / len(cells)
-        found = [n for cell in outside if (n := _deciding_seeds_of_cell(cell, level)) is not None]
+        found = [
+            n for cell in outside if (n := _seed_count_to_decide_cell(cell, level)) is not None
+        ]
         return min(found, default=None)
-    every = [_deciding_seeds_of_cell(cell, LEVEL) for cell in cells]
+    every = [_seed_count_to_decide_cell(cell, LEVEL) for cell in cells]
     known = [n for n in every if n is not None]
     return max(known) if len(known) == len(every) else None
 
 
-def _deciding_seeds_of_cell(cell: ClaimCell, level: float) -> int | None:
+def _seed_count_to_decide_cell(cell: ClaimCell, level: float) -> int | None:
     if cell.known is not None or cell.of_seeds is None or cell.seeds is None:
         return None
     of_one, items, degrees = cell.of_seeds * math.sqrt(cell.seeds), cell.of_items, cell.degrees
 
-    def decides(seeds: int) -> bool:
+    def is_decided_by(seeds: int) -> bool:
         of_seeds = of_one / math.sqrt(seeds)
         then = Estimate(cell.margin, of_seeds, items or 0.0, seeds, degrees or MANY)
         half = half_width(then, level)
-        certain = not cell.share or least_p_of_share(seeds) < level
+        certain = not cell.share or least_p_value(seeds) < level
         return half is not None and half < abs(cell.margin) and certain
 
     numbers = range(LEAST_SEEDS, MOST_SEEDS + 1)
-    first = bisect.bisect_left(numbers, True, key=decides)
+    first = bisect.bisect_left(numbers, True, key=is_decided_by)
     return numbers[first] if first < len(numbers) else None
 
 
-def least_p_of_share(seeds: int) -> float:
+def least_p_value(seeds: int) -> float:
     """The least p-value of a mean share: how often all seeds lie on one side by chance, 2 / 2^S.
 
     Where a seed moves all pairs at once its share is all or nothing: then Student's t is no guide.
@@ -137,7 +139,7 @@ def least_p_of_share(seeds: int) -> float:
     return 2.0 ** (1 - seeds)
 
 
-def claim_p(cells: Sequence[tuple[float, float | None]]) -> float | None:
+def claim_p_value(cells: Sequence[tuple[float, float | None]]) -> float | None:
     """The p-value of a claim over several numbers, each with its margin and its own p-value.
 
     If all lie within the bounds, all must be shown to: the largest counts. Else one that is shown

@@ -107,14 +107,16 @@ def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> 
         runs = "runs"
         if is_of_some_runs(database):
             runs = f"of its runs; for all of them, ask {whole_database_hint(database)}"
-        elif serving := _count_serving_runs(connection, config):
+        elif serving := _count_unrequested_runs(connection, config):
             runs = f"runs, of which {serving:,} chose settings or weights for the others"
         facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
     log.info("Answer from %s%s", database, facts)
     _warn_if_outdated(database, _changed_inputs(database))
 
 
-def _count_serving_runs(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> int:
+def _count_unrequested_runs(
+    connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]
+) -> int:
     """How many runs the configuration does not ask for: those of grids, proxies and swarms."""
     if "runs" not in config:
         return 0
@@ -128,7 +130,7 @@ def _count_serving_runs(connection: duckdb.DuckDBPyConnection, config: Mapping[s
     )
 
 
-def write_ahead_log(database: Path) -> Path:
+def write_ahead_log_path(database: Path) -> Path:
     """Where DuckDB keeps changes of a database that are not in its file yet."""
     return database.with_name(f"{database.name}.wal")
 
@@ -151,7 +153,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_unopenable_path(database)
-    if os.path.lexists(changes := write_ahead_log(database)):
+    if os.path.lexists(changes := write_ahead_log_path(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
             "while it did, and no result is made with them: end that program, or delete them with "
@@ -170,7 +172,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     if problem := result_manifests.alteration_problem(database, "database"):
         log.warning("%s", problem)
     else:
-        _warn_if_outdated(database, result_manifests.outdated_parts(database))
+        _warn_if_outdated(database, result_manifests.outdated_code_parts(database))
     return result
 
 
@@ -194,7 +196,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
         for one in _database_files(folder)
         if made_from.manifest_beside(one).is_file()
         and _modified_time(one) > _modified_time(database)
-        and not result_manifests.outdated_parts(one)
+        and not result_manifests.outdated_code_parts(one)
     ]
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
@@ -207,12 +209,12 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
 def _hint_of_changed_outputs(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
-    if is_of_some_runs(database) or not output_root.find_archive(folder):
+    if is_of_some_runs(database) or not output_root.find_origin_archive(folder):
         return ""
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
-        for path, view in sql_views.output_files(folder):
+        for path, view in sql_views.outputs_with_views(folder):
             read = map(sql_views.file_of, sql_views.views_in_order(view))
             if any(_modified_time(Path(file)) > since for file in read):
                 changed.append(path)
@@ -271,7 +273,7 @@ def select_rows(
     every = "select view_name from duckdb_views() where not internal"
     known = [name for (name,) in connection.execute(every).fetchall()]
     if view not in known:
-        if view in sql_views.view_sql_by_name() and (database := _path_of(connection)):
+        if view in sql_views.view_sql_by_name() and (database := _database_path_of(connection)):
             raise other_version_error(database, view)
         raise InputError(unknown_name_message(view, known, f"{place}.query"))
     columns = [name for name, *_ in connection.execute(f"describe {view}").fetchall()]
@@ -321,7 +323,7 @@ def is_selected(row: Row, selection: Mapping[str, Any]) -> bool:
     return all(row.get(name) is None or row[name] in wanted for name, wanted in columns.items())
 
 
-def _path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
+def _database_path_of(connection: duckdb.DuckDBPyConnection) -> Path | None:
     """The file of an open database; None of one in memory."""
     (one,) = query_rows(
         connection, "select path from duckdb_databases() where database_name = current_database()"

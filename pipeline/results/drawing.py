@@ -149,7 +149,7 @@ def draw_figure(
         The legend, the numbers of each panel, and the note as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
-    cells = _panel_cells(panels, columns)
+    cells = _panels_with_gaps(panels, columns)
     lines = max(1, len(cells) // columns)
     every = [s for panel in panels for s in panel.series]
     styles = {s.key: line_style(s.position, s.palette or palette) for s in every}
@@ -217,7 +217,7 @@ def _panel_grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSp
     )  # fmt: skip
 
 
-def _panel_cells(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
+def _panels_with_gaps(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
     """The grid, row by row: scenarios and models with several panels begin rows of their own.
 
     Titles name the scenario or the model where there are several.

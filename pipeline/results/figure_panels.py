@@ -269,12 +269,12 @@ def _line_series(
     whether they have the ends of a band, `low` and `high`.
     """
 
-    def drawable(value: float | None) -> float | None:
+    def drawable_or_none(value: float | None) -> float | None:
         return value if is_finite(value) and (value > 0 or not positive) else None
 
     lines = []
     for (name, position), points in _group_rows(rows, key, f"{key}_position"):
-        x, y = [row["step"] for row in points], [drawable(row[column]) for row in points]
+        x, y = [row["step"] for row in points], [drawable_or_none(row[column]) for row in points]
         low, high = ([r[end] for r in points] if band(points) else None for end in ("low", "high"))
         sign = points[0].get("sign", "") if points[0].get("method") == name else ""
         lines.append(Series(name, position, x, y, low, high, sign=sign))

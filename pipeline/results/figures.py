@@ -108,7 +108,7 @@ def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequenc
         sql = "select parameters from runs where scenario = ? and model = ? limit 1"
         ((size,),) = connection.execute(sql, place).fetchall()
         least = f"{min(numbers)} to " if min(numbers) < max(numbers) else ""
-        number = least + output_formats.count_of(max(numbers), "seed")
+        number = least + output_formats.count_with_noun(max(numbers), "seed")
         parts.append(f"{' / '.join(place)}: {size:,} parameters, {number}")
     return f"{'; '.join(parts)}."
 

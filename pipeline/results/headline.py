@@ -12,13 +12,13 @@ import jinja2
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pipeline.results import advice, labels, number_marks, report_facts
 from pipeline.results.database_reader import Row, open_current_version, query_rows
-from pipeline.runtime.output_formats import count_of
+from pipeline.runtime.output_formats import count_with_noun
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 """First digits of an axis' ends."""
 
 
-def picture_blocks(
+def headline_picture_facts(
     place_decisions: Sequence[Row],
     doubts: number_marks.Doubts,
     shown_lines: int = advice.MOST_LINES,
@@ -75,15 +75,15 @@ def _axis_limit(rows: Sequence[Row]) -> float:
 def _line_geometry(row: Row, limit: float) -> Row:
     """A row with its places in percent of the axis; what lies outside says on which side."""
 
-    def place(value: float) -> float:
+    def percent_of_axis(value: float) -> float:
         return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
 
     cut = "right" if row["nll_high"] > limit else "left" if row["nll_low"] < -limit else ""
     return {
         **row,
-        "x": place(row["nll_difference"]),
-        "x_low": place(row["nll_low"]),
-        "x_high": place(row["nll_high"]),
+        "x": percent_of_axis(row["nll_difference"]),
+        "x_low": percent_of_axis(row["nll_low"]),
+        "x_high": percent_of_axis(row["nll_high"]),
         "cut": cut,
         "made": report_facts.origin_anchor(
             "/".join((row["scenario"], row["model"], row["method"]))
@@ -133,7 +133,7 @@ follows from them. The report (`restored/report/index.html`) shows methods with 
 """
 
 
-def write_headline(database: Path, docs: Path) -> None:
+def write_headline_page_and_figure(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
     with open_current_version(database) as connection:
         doubts = number_marks.read_doubts(connection, "headline")
@@ -143,22 +143,23 @@ def write_headline(database: Path, docs: Path) -> None:
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",
         )
-    whole = picture_blocks(places, doubts, shown_lines=10_000)
+    whole = headline_picture_facts(places, doubts, shown_lines=10_000)
     shown = whole["blocks"] or whole["untested"]
     # Without methods that are another one with settings of their own, by their labels.
     plain = [[row for row in place["rows"] if ", " not in row["label"]] for place in shown]
     fewer = [{**p, "rows": rows or p["rows"]} for p, rows in zip(shown, plain, strict=True)]
-    few = picture_blocks(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
+    few = headline_picture_facts(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
     better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in shown)
     where = (
-        f"of the {count_of(len(shown), 'experiment')} below (each is a scenario with a model size)"
+        f"of the {count_with_noun(len(shown), 'experiment')} below "
+        "(each is a scenario with a model size)"
     )
     loader = jinja2.FileSystemLoader(report_facts.REPORT)
     template = jinja2.Environment(loader=loader, autoescape=True).get_template("headline.svg")
     for name, colours in COLOURS.items():
         blocks = few["blocks"] or few["untested"]
         drawn = template.render(
-            blocks=blocks, limit=few["limit"], counted=count_of, least=LEAST_SEEDS, **colours
+            blocks=blocks, limit=few["limit"], counted=count_with_noun, least=LEAST_SEEDS, **colours
         )
         (docs / "results" / f"headline-{name}.svg").write_text(drawn + "\n", encoding="utf-8")
     page = FRAME.format(
@@ -173,7 +174,8 @@ def write_headline(database: Path, docs: Path) -> None:
             f" {note}" for note in _notes_of_lines(line for b in shown for line in b["lines"])
         ),
         tables="\n\n".join(map(_headline_table, shown)),
-        runs=f"{count_of(facts['runs'], 'training run')}, up to {count_of(facts['seeds'], 'seed')}",
+        runs=f"{count_with_noun(facts['runs'], 'training run')}, up to "
+        f"{count_with_noun(facts['seeds'], 'seed')}",
         sizes=" to ".join(
             dict.fromkeys(labels.format_amount(facts[key]) for key in ("least", "most"))
         ),
@@ -218,7 +220,7 @@ def _finding_sentence(block: Row) -> str:
             )
         )
     seeds = sorted({row["seeds"] for row in block["lines"]})
-    number = f"{seeds[0]} to " * (len(seeds) > 1) + count_of(seeds[-1], "seed")
+    number = f"{seeds[0]} to " * (len(seeds) > 1) + count_with_noun(seeds[-1], "seed")
     size = f"{block['size']}, {block['tokens']}, {number}"
     return f"- **{block['title']}** ({size}). {'. '.join(sentences)}."
 
@@ -240,4 +242,4 @@ def _headline_table(block: Row) -> str:
 
 
 if __name__ == "__main__":
-    write_headline(*map(Path, sys.argv[1:]))
+    write_headline_page_and_figure(*map(Path, sys.argv[1:]))

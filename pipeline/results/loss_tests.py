@@ -142,7 +142,7 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
     connection = measured.connection
     references = (measured.baseline, measured.oracle)
     ((config,),) = connection.execute("select config from experiment").fetchall()
-    wanted = asked_methods(json.loads(config))
+    wanted = requested_methods(json.loads(config))
     pairs: list[MethodPair] = []
     for place in measured.places:
         losses = measured.losses(*place)
@@ -168,7 +168,7 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
         )
 
 
-def asked_methods(config: Mapping[str, Any]) -> set[str]:
+def requested_methods(config: Mapping[str, Any]) -> set[str]:
     """The methods that runs are asked for; others, such as a proxy, are compared in no family."""
     return {method for entry in config.get("runs", []) for method in entry["methods"]}
 

@@ -75,7 +75,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
 
 
-def show_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
+def describe_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
     """The paper's claims, or one of them, with our number and verdict.
 
     format: text, by verdict, or json with all columns, in the paper's order.
@@ -127,10 +127,10 @@ def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
-            yield f"    The paper's own tables contradict it: {published_difference(one)}"
+            yield f"    The paper's own tables contradict it: {published_difference_text(one)}"
 
 
-def published_difference(claim: dict[str, Any]) -> str:
+def published_difference_text(claim: dict[str, Any]) -> str:
     """The worst of the paper's own numbers for a claim: mix is 2.5 % below random (1B, 0-shot)."""
     value, unit, cell = (claim[key] for key in ("published_recomputed", "unit", "published_cell"))
     place, _, methods = cell.rpartition(": ")
@@ -144,7 +144,7 @@ def _basis_text(claim: dict[str, Any]) -> str:
     """What a claim's number is over; of several comparisons it is the worst one's."""
     if claim["seeds"] is None:
         return ", exact"
-    told = f", {output_formats.count_of(claim['seeds'], 'seed')}"
+    told = f", {output_formats.count_with_noun(claim['seeds'], 'seed')}"
     if claim["cells"] > 1:
         told += f", the worst of {claim['cells']} comparisons for the claim"
         if claim["verdict"] == "too few seeds":
@@ -152,12 +152,12 @@ def _basis_text(claim: dict[str, Any]) -> str:
     return told
 
 
-def show_tables(results: Path | None, format: str = "text") -> str:
+def describe_tables_and_figures(results: Path | None, format: str = "text") -> str:
     """Tables and figures of a results folder, or the newest one, and what each shows."""
     results = results or newest_results_folder()
     every = [
         {"name": path.stem, "file": str(path), "about": sql_views.caption(view)}
-        for path, view in sql_views.output_files(results)
+        for path, view in sql_views.outputs_with_views(results)
     ]
     if not every:
         raise InputError(
@@ -221,9 +221,9 @@ def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: 
     if not asked:
         return
     # Most questions need no plan, whose modules take longer to import than DuckDB to answer.
-    from pipeline.results.stale_work import read_stale_work
+    from pipeline.results.stale_work import find_stale_work
 
-    stale = read_stale_work(database)
+    stale = find_stale_work(database)
     if stale is None:
         raise InputError(
             f"{database}: `stale` compares results with their configuration, which is not at hand "

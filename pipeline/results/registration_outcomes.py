@@ -25,7 +25,7 @@ from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
 from pipeline.results.database_reader import Row, open_current_version, query_rows
-from pipeline.results.stale_work import read_stale_work
+from pipeline.results.stale_work import find_stale_work
 from pipeline.runtime import output_formats, validate_settings
 from pipeline.runtime.programs import program_command
 
@@ -37,7 +37,9 @@ SECTIONS = ("sources", "tokenizers", "evaluation", "scenarios")
 """Sections of a configuration that runs stand on beside their own settings."""
 
 
-def compare_registered(given: Path, database: Path | None = None, format: str = "text") -> str:
+def compare_with_registration(
+    given: Path, database: Path | None = None, format: str = "text"
+) -> str:
     """Compares results with the registration `given` that they were made for, as text or json.
 
     Without a database it is the one that the registration's configuration names.
@@ -123,7 +125,7 @@ def _run_deviations(
 
 def _stale_run_lines(database: Path) -> Iterator[str]:
     """Runs that rules or settings of today would make otherwise: those of a draft may change."""
-    stale = dict.fromkeys(one.artifact for one in read_stale_work(database) or ())
+    stale = dict.fromkeys(one.artifact for one in find_stale_work(database) or ())
     runs = [artifact.removeprefix("run/") for artifact in stale if artifact.startswith("run/")]
     yield from _counted_names_line("runs older than today's code or settings", runs)
 

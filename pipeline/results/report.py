@@ -34,7 +34,7 @@ from pipeline.results.database_reader import (
 )
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.report_facts import REPORT
-from pipeline.results.stale_work import read_stale_work
+from pipeline.results.stale_work import find_stale_work
 from pipeline.runtime import atomic_files, made_from
 from pipeline.runtime.validate_settings import validate
 
@@ -94,7 +94,7 @@ def _page_texts(
     # Commands ask the database of all runs, beside one of some.
     asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
     content["database"] = shlex.quote(str(asked))
-    stale = read_stale_work(database)
+    stale = find_stale_work(database)
     # The report itself is being made.
     content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
@@ -132,7 +132,7 @@ def _page_content(
         predictions = board_tests.judge_hypotheses(expected.hypotheses, expected.level, differences)
     return _experiment_facts(connection, experiment) | {
         "places": places,
-        "picture": headline.picture_blocks(places, doubts),
+        "picture": headline.headline_picture_facts(places, doubts),
         "scenarios": scenarios,
         "front": [figure for figure in drawn if figure["name"] in FRONT],
         "figures": [figure for figure in drawn if figure["name"] not in FRONT],
@@ -186,10 +186,10 @@ def _scenario_content(
     doubts: number_marks.Doubts,
     tabled: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    def own(sql: str) -> list[Row]:
+    def scenario_rows(sql: str) -> list[Row]:
         return [r for r in query_rows(connection, sql) if r["scenario"] == scenario]
 
-    models = own("select scenario, model, any_value(parameters) as parameters from runs "
+    models = scenario_rows("select scenario, model, any_value(parameters) as parameters from runs "
                  "group by all order by all")  # fmt: skip
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
@@ -208,7 +208,7 @@ def _scenario_content(
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "accuracies": tested,
-        "corpora": own(
+        "corpora": scenario_rows(
             "select distinct r.scenario, d.position, c.*, "
             # The search split of a small corpus may be empty.
             "c.bytes / nullif(c.tokens, 0) as bytes_per_token, "

@@ -26,7 +26,7 @@ def load_templates() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
     )
     result.filters |= {
-        "counted": output_formats.count_of,
+        "counted": output_formats.count_with_noun,
         "titled": title_of,
         "shortened": shorten_hashes,
         "ruled": labels.rule_label,

@@ -54,7 +54,7 @@ def alteration_problem(out: Path, stage: str) -> str | None:
     return result
 
 
-def outdated_parts(database: Path) -> list[str]:
+def outdated_code_parts(database: Path) -> list[str]:
     """What of the code is no longer what made a database; nothing where it has no manifest.
 
     The stage's modules count as one part, and each of its `stages.ASSETS`.

@@ -43,7 +43,7 @@ class Speedup:
     seeds: int
 
 
-def lasting_reach_tokens(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
+def tokens_to_lasting_crossing(value_T: Floats, tokens_T: npt.ArrayLike) -> float | None:
     """Tokens from which on a curve is at zero or below; None where it ends above.
 
     Straight lines lie between checkpoints, whose trained tokens rise. Of several crossings the last
@@ -88,7 +88,7 @@ def speedup(
         return None
     sign, weight_K = -1 if higher_is_better else 1, [part.weight for part in parts]
 
-    def less_the_end(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
+    def difference_from_ends(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
         apart = [
             mean_difference.differences_of_sums(
@@ -99,11 +99,11 @@ def speedup(
         return mean_difference.estimate(apart, weight_K)
 
     steps = len(tokens_T)
-    apart_T = [less_the_end(np.arange(seeds) * steps + t) for t in range(steps)]
+    apart_T = [difference_from_ends(np.arange(seeds) * steps + t) for t in range(steps)]
     middle_T = np.array([e.difference for e in apart_T])
     half_T = np.array([mean_difference.half_width(e) for e in apart_T], np.float64)
     reach, late, soon = (
-        lasting_reach_tokens(middle_T + side * half_T, tokens_T) for side in (0, 1, -1)
+        tokens_to_lasting_crossing(middle_T + side * half_T, tokens_T) for side in (0, 1, -1)
     )
     ends = [sum_RxG[-seeds:].sum(axis=1) / count_G.sum() for sum_RxG, count_G, _ in kept]
     at_end = int(np.searchsorted(tokens_T, budget).clip(max=steps - 1))

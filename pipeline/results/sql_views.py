@@ -100,7 +100,9 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
 
 def tables_read_by_views(*wanted: str) -> set[str]:
     """Names of all tables and views that the views read, or those wanted through other views."""
-    return set().union(*(tables_read(view_sql_by_name()[name]) for name in views_in_order(*wanted)))
+    return set().union(
+        *(tables_read_by_query(view_sql_by_name()[name]) for name in views_in_order(*wanted))
+    )
 
 
 @functools.cache
@@ -145,7 +147,7 @@ def views_in_order(*wanted: str) -> list[str]:
     while waiting:
         name = waiting.pop()
         if name not in uses:
-            read = tables_read(known[name])
+            read = tables_read_by_query(known[name])
             uses[name] = sorted(read & known.keys())
             waiting += uses[name]
             # Not before this view: it is there when the table is filled.
@@ -169,17 +171,17 @@ def view_of(output: str) -> str:
     return output if output in view_sql_by_name() else output.partition("_")[2]
 
 
-def output_files(results: Path) -> list[tuple[Path, str]]:
+def outputs_with_views(results: Path) -> list[tuple[Path, str]]:
     """Tables and figures of a results folder with their views: table2 stands before table10."""
 
-    def natural_order(path: Path) -> tuple[str, int]:
+    def natural_sort_key(path: Path) -> tuple[str, int]:
         word = path.stem.rstrip("0123456789")
         return word, int(path.stem.removeprefix(word) or 0)
 
     return [
         (path, view)
         for kind, suffix in OUTPUTS.items()
-        for path in sorted((results / f"{kind}s").glob(f"*{suffix}"), key=natural_order)
+        for path in sorted((results / f"{kind}s").glob(f"*{suffix}"), key=natural_sort_key)
         if (view := view_of(f"{kind}_{path.stem}")) in view_sql_by_name()
     ]
 
@@ -195,7 +197,7 @@ def caption(view: str) -> str:
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
 
-def tables_read(sql: str) -> set[str]:
+def tables_read_by_query(sql: str) -> set[str]:
     """Names of the tables, views and common table expressions that a query reads from."""
     code = re.sub(r"--[^\n]*", "", sql)
     return set(re.findall(r"\b(?:from|join)\s+(\w+)", code))
@@ -210,5 +212,7 @@ def base_tables(view: str) -> set[str]:
         name = waiting.pop()
         if name not in result:
             result.add(name)
-            waiting.extend(tables_read(known[name]) if name in known else DERIVED.get(name, ()))
+            waiting.extend(
+                tables_read_by_query(known[name]) if name in known else DERIVED.get(name, ())
+            )
     return result & created

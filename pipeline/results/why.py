@@ -25,7 +25,7 @@ from pipeline.results.database_reader import (
     query_rows,
     whole_database_hint,
 )
-from pipeline.results.stale_work import read_stale_work
+from pipeline.results.stale_work import find_stale_work
 from pipeline.runtime import output_formats
 from pipeline.runtime.programs import program_command
 
@@ -84,7 +84,7 @@ def explain_artifact(
         if row is not None:
             cells = _cells_of_row(connection, lineage[artifact], row)
             inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
-            numbers = _numbers_of_row(cells, _view_name(lineage[artifact]), database)
+            numbers = _number_lines_of_row(cells, _view_name(lineage[artifact]), database)
             values = _values_by_run(cells)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
@@ -95,16 +95,16 @@ def explain_artifact(
             whole = whole_database_hint(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     stale: dict[str, list[str]] = {}
-    for one in read_stale_work(database) or ():
+    for one in find_stale_work(database) or ():
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named, values)
     if format == "json":
-        return output_formats.render(format, tree.chain(artifact), str)
+        return output_formats.render(format, tree.artifact_and_ancestors(artifact), str)
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
 
     def as_text() -> str:
         lines = [*numbers, *tree.lines(artifact)]
-        if output_root.find_archive(folder):
+        if output_root.find_origin_archive(folder):
             lines.append(
                 f"{folder} was restored: it has no files of runs and corpora, only their SHA-256"
             )
@@ -148,7 +148,7 @@ def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -
     return own
 
 
-def _numbers_of_row(cells: list[Row], view: str, database: Path) -> list[str]:
+def _number_lines_of_row(cells: list[Row], view: str, database: Path) -> list[str]:
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
@@ -162,7 +162,7 @@ def _numbers_of_row(cells: list[Row], view: str, database: Path) -> list[str]:
         unit = f" {cell['unit']}" if cell.get("unit") and not cell.get("text") else ""
         runs = ""
         if cell.get("run_values") or (unit and cell.get("runs")):
-            runs = f", over {output_formats.count_of(len(cell['runs']), 'run')}"
+            runs = f", over {output_formats.count_with_noun(len(cell['runs']), 'run')}"
         lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
     pike, asked = program_command("pike"), ""
     if database != find_database(None):
@@ -240,7 +240,7 @@ class _LineageTree:
         self._values = dict(values)
         self._seen: set[str] = set()
 
-    def chain(self, name: str) -> list[Row]:
+    def artifact_and_ancestors(self, name: str) -> list[Row]:
         """The artifact and all that it was made from, each once."""
         found: dict[str, Row] = {}
         waiting = [name]

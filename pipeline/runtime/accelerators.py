@@ -113,7 +113,7 @@ def can_keep_whole_gradient(parameters: int, memory_bytes: int) -> bool:
     return not memory_bytes or 4 * parameters <= memory_bytes / 4
 
 
-def flops_per_token_of_matrices(matrix_weights: int, shape: "Model", length: int) -> float:
+def training_flops_per_token(matrix_weights: int, shape: "Model", length: int) -> float:
     """FLOPs of training on one token: 6 for each weight of a matrix, and attention's products.
 
     The embedding counts as the output layer; attention counts as if each token saw all of its row,

@@ -61,7 +61,7 @@ def atomic_write(
         except FileNotFoundError as error:
             # Such as below /proc.
             raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
-        if stage and guards.enter_context(locks.hold_output(path)):
+        if stage and guards.enter_context(locks.hold_output_lock(path)):
             _remove_leftovers(path)
         remove_path(partial)
         try:

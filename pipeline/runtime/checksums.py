@@ -110,9 +110,9 @@ class DigestCache:
             self._known = atomic_files.read_json_mapping(path)
 
     def sha256(self, path: Path) -> str:
-        return self.remember(path, atomic_files.sha256)
+        return self.read_cached(path, atomic_files.sha256)
 
-    def remember(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
+    def read_cached(self, path: Path, read: Callable[[Path], T], kind: str = "") -> T:
         """What `read` makes of a file, a text or None; other readers have another `kind`."""
         place, stamp = f"{path.absolute()}{kind}", list(atomic_files.file_stamp(path))
         known = self._known.get(place)
@@ -134,8 +134,8 @@ class DigestCache:
             return None
         if reader is None:
             return self.sha256(Path(path))
-        digest = functools.partial(manifests.content_digest, reader=reader)
-        return self.remember(Path(path), digest, f" {reader}")
+        digest = functools.partial(manifests.manifest_digest_for_reader, reader=reader)
+        return self.read_cached(Path(path), digest, f" {reader}")
 
     def save(self) -> None:
         """Writes what was hashed; a disk that cannot be written costs time and no truth."""

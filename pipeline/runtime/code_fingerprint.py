@@ -229,7 +229,7 @@ def _parse_source(path: Path) -> ast.Module:
 
 
 @functools.cache
-def record_loaded_files() -> None:
+def start_recording_loaded_files() -> None:
     """Notes from now on which files of the user's own this process runs, and what is in them.
 
     A module that is run from a path need not be among `sys.modules`, and its file may be another
@@ -343,7 +343,7 @@ def _digest_cache() -> checksums.DigestCache:
 
 def _digest_and_imports(path: Path) -> str:
     """The digest of a file, and the names that it imports if it is Python, with blanks between."""
-    return _digest_cache().remember(path, _digest_and_imports_text)
+    return _digest_cache().read_cached(path, _digest_and_imports_text)
 
 
 def _digest_and_imports_text(path: Path) -> str:

@@ -25,7 +25,11 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as server:
         try:
             server.connect(f"\0{name}/{command[3]}")
-            job = request_fork(server, command) if peer_user(server) == os.getuid() else 0
+            job = (
+                request_forked_process_id(server, command)
+                if peer_user_id(server) == os.getuid()
+                else 0
+            )
         except OSError:
             job = 0
         if job:
@@ -34,13 +38,13 @@ def main() -> None:
     os.execv(command[0], command)
 
 
-def peer_user(connection: socket.socket) -> int:
+def peer_user_id(connection: socket.socket) -> int:
     """Number of the user at the other end: anybody may listen and connect."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     return int(struct.unpack("3i", credentials)[1])
 
 
-def request_fork(server: socket.socket, command: list[str]) -> int:
+def request_forked_process_id(server: socket.socket, command: list[str]) -> int:
     """Number of the process that runs the command, with all of this process; 0 if none does."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
     server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())
@@ -52,7 +56,7 @@ def request_fork(server: socket.socket, command: list[str]) -> int:
 def await_status(server: socket.socket, job: int, numbers: set[signal.Signals]) -> int:
     """How the process `job` ended, as `os.wait` says it; it gets the signals of this one."""
 
-    def hand_on(number: int, _: object) -> None:
+    def forward_signal(number: int, _: object) -> None:
         # A job that has ended needs none: how it ended waits to be read, as after SIGSTOP.
         with contextlib.suppress(OSError):
             # A session without a terminal does not stop by SIGTSTP.
@@ -62,7 +66,7 @@ def await_status(server: socket.socket, job: int, numbers: set[signal.Signals]) 
 
     for number in numbers:
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, hand_on)
+            signal.signal(number, forward_signal)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
     try:
         answer = server.recv(4)

@@ -49,7 +49,7 @@ class JobRequest(NamedTuple):
     """Its standard input, output and error."""
 
 
-def circumstances(
+def job_start_circumstances(
     command: Sequence[str], folder: str, variables: Mapping[str, str]
 ) -> dict[str, Any]:
     """What decides how a job begins, by its name in messages; a fork serves where all is the same.
@@ -172,7 +172,7 @@ class ForkedJobs:
                 if ready == STDIN:
                     self._stop_listening()
                 elif ready in self._listeners:
-                    if request := self._accept_client(ready):
+                    if request := self._fork_for_client(ready):
                         return request
                 elif ready in self._processes:
                     self._reap_job(ready)
@@ -182,18 +182,18 @@ class ForkedJobs:
                     ready.close()
         return None
 
-    def _accept_client(self, listener: socket.socket) -> JobRequest | None:
+    def _fork_for_client(self, listener: socket.socket) -> JobRequest | None:
         """Forks for a client, or declines by closing the connection; returns its request there."""
         client, _ = listener.accept()
         files: list[int] = []
         try:
             client.settimeout(PATIENCE_SECONDS)
             # Another user's is closed.
-            if fork_client.peer_user(client) != os.getuid():
+            if fork_client.peer_user_id(client) != os.getuid():
                 raise ValueError("another user asks")
             request = _read_request(client, files)
             before = self._imported_in
-            now = circumstances(request.command, request.folder, request.environment)
+            now = job_start_circumstances(request.command, request.folder, request.environment)
             differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             if differing:
                 raise ValueError(f"{differing[0]} differs")
@@ -253,7 +253,7 @@ def _read_request(client: socket.socket, files: list[int]) -> JobRequest:
     return JobRequest(command, folder, variables, files)
 
 
-def _take_over_client(request: JobRequest, server: int) -> None:
+def _adopt_client_state(request: JobRequest, server: int) -> None:
     """Takes on what is the client's. A killed server takes its forks with it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
@@ -273,12 +273,12 @@ def main() -> None:
     signal_handler.restore_child_signals()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     own = [sys.executable, "-m", "pipeline"]
-    imported_in = circumstances(own, str(Path.cwd()), os.environ)
+    imported_in = job_start_circumstances(own, str(Path.cwd()), os.environ)
     warm_up_for_jobs(modules)
     request = ForkedJobs([f"{name}/{command}" for command in modules], imported_in).serve()
     if request is None:
         return
-    _take_over_client(request, server)
+    _adopt_client_state(request, server)
     sys.argv[1:] = request.command[3:]
     # It ends the process itself.
     runpy.run_module("pipeline", run_name="__main__", alter_sys=True)

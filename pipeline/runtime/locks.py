@@ -68,7 +68,7 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 
 @contextlib.contextmanager
-def hold_output(path: Path) -> Iterator[bool]:
+def hold_output_lock(path: Path) -> Iterator[bool]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
     Yields:

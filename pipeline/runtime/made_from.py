@@ -75,7 +75,7 @@ class InputSnapshot:
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
         self.code = code_and_versions(stage, modules, assets)
         self._commit = code_fingerprint.current_commit()
-        self._sources = self._digests_of_sources()
+        self._sources = self._code_digest_by_path()
         self.inputs: dict[Path, str] = {}
         self.content: dict[Path, str] = {}
         self.given: dict[Path, str] = {}
@@ -86,19 +86,19 @@ class InputSnapshot:
         """Takes digests of files that the stage is about to read; of each once.
 
         `inputs` are manifests (or files) of other stages; of a manifest the work is a function of
-        what it vouches for (`manifests.content_digest`). `given` are files of the user's own. What
-        is missing is left out: the stage itself says so.
+        what it vouches for (`manifests.manifest_digest_for_reader`). `given` are files of the
+        user's own. What is missing is left out: the stage itself says so.
         """
         for paths, digests in ((inputs, self.inputs), (given, self.given)):
             for path in paths:
                 if path not in digests and path.is_file():
                     self._stamps[path] = atomic_files.file_stamp(path)
                     digests[path] = atomic_files.sha256(path)
-                    content = manifests.content_digest(path, self.stage)
+                    content = manifests.manifest_digest_for_reader(path, self.stage)
                     if content and digests is self.inputs:
                         self.content[path] = content
 
-    def restore_if_unchanged(self, path: Path, settings: Any) -> bool:
+    def restore_manifest_if_unchanged(self, path: Path, settings: Any) -> bool:
         """Whether work that the workflow starts again would come out as it lies there.
 
         The workflow cannot know this of work behind a stage that it makes again, and keeps its
@@ -190,7 +190,7 @@ class InputSnapshot:
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
-            differ = self._sources.items() ^ self._digests_of_sources().items()
+            differ = self._sources.items() ^ self._code_digest_by_path().items()
             changed += sorted({path for path, _ in differ})
         if changed:
             raise InputError(
@@ -198,7 +198,7 @@ class InputSnapshot:
                 "worked: run the same command again"
             )
 
-    def _digests_of_sources(self) -> dict[Path, str]:
+    def _code_digest_by_path(self) -> dict[Path, str]:
         files = code_fingerprint.code_files(*self._modules, assets=self._assets)
         return {path: code_fingerprint.code_digest(path) for path in files.values()}
 
@@ -209,7 +209,7 @@ class InputSnapshot:
         if self._stamps[path] == atomic_files.file_stamp(path):
             return False
         if path in self.content:
-            return manifests.content_digest(path, self.stage) != self.content[path]
+            return manifests.manifest_digest_for_reader(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
 
@@ -317,7 +317,7 @@ def differences_from_today(
     given_today = None if given is None or None in digests.values() else digests
     today = {"settings": settings, "given": given_today, "code": code, "versions": versions}
     now |= {name: one for name, one in today.items() if one is not None}
-    now["loaded"] = _digests_of_loaded(before["loaded"])
+    now["loaded"] = _current_code_digests(before["loaded"])
     damages = [
         RecordDifference(f"files.{os.path.relpath(file.path, path.parent)}", "whole", problem)
         for file in checksums.listed_files(path.parent, result, "it is made again")
@@ -349,7 +349,7 @@ def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _digests_of_loaded(recorded: Mapping[str, Any]) -> dict[str, str | None]:
+def _current_code_digests(recorded: Mapping[str, Any]) -> dict[str, str | None]:
     return {name: code_fingerprint.digest_of_loaded_file(name) for name in recorded}
 
 
@@ -361,7 +361,7 @@ def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDiff
     """
     code = before.get("code") if isinstance(before, Mapping) else None
     if isinstance(code, Mapping) and isinstance(recorded := code.get("loaded"), Mapping):
-        loaded = {**_digests_of_loaded(recorded), **now["code"]["loaded"]}
+        loaded = {**_current_code_digests(recorded), **now["code"]["loaded"]}
         now = {**now, "code": {**now["code"], "loaded": loaded}}
     return record_differences(before, now)
 

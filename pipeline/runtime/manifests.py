@@ -201,7 +201,7 @@ OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
 
 
-def content_digest(path: Path, reader: str) -> str | None:
+def manifest_digest_for_reader(path: Path, reader: str) -> str | None:
     """Digest of what the stage `reader` uses of a manifest: where it is the same, so is its work.
 
     These are the files that it lists, and such facts as the reader uses: neither licences and

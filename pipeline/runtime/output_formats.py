@@ -17,7 +17,7 @@ WIDEST = 60
 COLOURS = {"bold": 1, "red": 31, "green": 32, "yellow": 33}
 
 
-def count_of(number: int, noun: str) -> str:
+def count_with_noun(number: int, noun: str) -> str:
     """A number with its noun: 1 seed, 2 seeds."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
@@ -64,7 +64,7 @@ def align_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         bool(rows) and all(isinstance(row[i], int | float | Decimal | None) for row in rows)
         for i in range(len(columns))
     ]
-    return f"{align_columns(columns, texts, right)}\n({count_of(len(rows), 'row')})"
+    return f"{align_columns(columns, texts, right)}\n({count_with_noun(len(rows), 'row')})"
 
 
 def align_columns(

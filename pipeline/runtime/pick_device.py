@@ -55,7 +55,7 @@ def _gpu_uuids() -> dict[str, str]:
     return dict(found) if done.returncode == 0 else {}
 
 
-def claim_gpu() -> str | None:
+def claim_gpu_name() -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
     It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
@@ -100,7 +100,7 @@ def pick_device(kind: str) -> torch.device:
     if kind == "xla":
         return _xla_device()
     if kind in ("auto", "cuda"):
-        claim_gpu()
+        claim_gpu_name()
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     if kind == "cuda" and not torch.cuda.is_available():

@@ -101,7 +101,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     for proxy_settings in values["proxies"].values():
         # Where a run lies changes no mixture: results can be moved.
         del proxy_settings["folder"]
-    if snapshot.restore_if_unchanged(out, values):
+    if snapshot.restore_manifest_if_unchanged(out, values):
         return
     if finder is None:
         facts = _choose_grid_settings(search, proxies)

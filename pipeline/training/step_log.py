@@ -57,7 +57,7 @@ class Meter:
 def model_flops_per_token(model: nn.Module, shape: settings.Model, length: int) -> float:
     """FLOPs of training on one token, by the weights that the model has."""
     matrices = sum(p.numel() for p in model.parameters() if p.ndim > 1)
-    return accelerators.flops_per_token_of_matrices(matrices, shape, length)
+    return accelerators.training_flops_per_token(matrices, shape, length)
 
 
 def data_sheet_flops_per_second(device_name: str, precision: str) -> float | None:

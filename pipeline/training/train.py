@@ -130,7 +130,7 @@ def pretrain(
     work = validate(settings.Run, values, str(run))
     chosen = inputs.settings_from_grid(work, mixture)
     if work.rule not in RULES:
-        code_fingerprint.record_loaded_files()
+        code_fingerprint.start_recording_loaded_files()
     method = method_registry.build_method(work.rule, work.method | chosen, f"{run}: method")
     devices.keep_freed_memory()
     if threads is not None:
@@ -154,7 +154,7 @@ def pretrain(
         inputs.refuse_too_few_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
         if distributed.broadcast_from_main(
-            lambda: given.snapshot.restore_if_unchanged(manifest, values)
+            lambda: given.snapshot.restore_manifest_if_unchanged(manifest, values)
         ):
             return None
         training = _Training(work, method, values, given, place, lease, signals, shard, recompute)

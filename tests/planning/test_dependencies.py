@@ -202,12 +202,14 @@ def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
     assert plan.runs_by_output["table", "perplexity"] == plan.requested
-    assert plan.database_path("table", "perplexity") == "results/databases/requested.duckdb"
-    assert plan.selections == {"requested": Selection(plan.requested)}
+    assert (
+        plan.database_path_of_output("table", "perplexity") == "results/databases/requested.duckdb"
+    )
+    assert plan.selection_by_database == {"requested": Selection(plan.requested)}
     settings = "results/settings/databases/requested.json"
     assert plan.report_database_files() == (settings, "results/databases/requested.duckdb")
     found = named("found", 100)
-    shown = plan.experiment_of_selection(Selection(plan.requested))
+    shown = plan.experiment_settings_of_selection(Selection(plan.requested))
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}
 
 

@@ -20,7 +20,9 @@ def started(monkeypatch):
 
 
 def test_four_jobs_that_import_the_same_have_a_server(started):
-    words = workflow_jobs.start_fork_servers(["download", *TRAININGS, "table"], NOTHING, "before; ")
+    words = workflow_jobs.start_servers_and_get_command(
+        ["download", *TRAININGS, "table"], NOTHING, "before; "
+    )
     ((name, modules, prefix),) = started
     assert words.endswith(f"fork_client.py {name}")
     assert (list(modules), prefix) == (["pretrain", "evaluate", "probe"], "before; ")
@@ -28,7 +30,7 @@ def test_four_jobs_that_import_the_same_have_a_server(started):
 
 
 def test_jobs_of_results_have_another_of_the_same_name(started):
-    workflow_jobs.start_fork_servers(
+    workflow_jobs.start_servers_and_get_command(
         ["database_of_selection", "table", "table", "report", *TRAININGS], NOTHING, ""
     )
     (first, second) = started
@@ -48,5 +50,5 @@ def test_jobs_of_results_have_another_of_the_same_name(started):
 def test_few_jobs_and_those_of_accelerators_and_other_interpreters_have_none(
     started, rules, chosen
 ):
-    assert workflow_jobs.start_fork_servers(rules, Profile(chosen), "") == ""
+    assert workflow_jobs.start_servers_and_get_command(rules, Profile(chosen), "") == ""
     assert started == []

@@ -71,7 +71,7 @@ def test_what_an_include_sets_is_replaced_by_a_second_file_or_renamed(tmp_path, 
     target = tmp_path / "results/corpora/symbols/east/manifest.json"
     code, out, err = said("--config", mine, second, target)
     assert (code, "pretrain" in out) == (0, False), err
-    plan = planner.plan_of_workflow([mine, second], {})[0]
+    plan = planner.plan_config_files([mine, second], {})[0]
     values = strict_yaml.load_strict_yaml(more, "more")[section]
     assert section == "scenarios" or all(
         plan.config[section][key].items() >= values[key].items() for key in values
@@ -83,7 +83,7 @@ def test_the_file_that_sets_the_results_folder_owns_it(tmp_path, config):
     (tmp_path / "whole.yaml").write_text(whole, encoding="utf-8")
     mine = tmp_path / "mine.yaml"
     mine.write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
-    plan = planner.plan_of_workflow([mine], {})[0]
+    plan = planner.plan_config_files([mine], {})[0]
     assert "own" in plan.config["methods"]
     assert plan.origin == str(mine)
     assert Path(plan.owner).resolve() == tmp_path / "whole.yaml"
@@ -93,7 +93,7 @@ def test_an_include_of_nothing_is_none(tmp_path):
     mine = tmp_path / "mine.yaml"
     mine.write_text("include:\nexperiment: mine\n")
     with pytest.raises(InputError, match=r"mine\.yaml: results is missing"):
-        planner.plan_of_workflow([mine], {})
+        planner.plan_config_files([mine], {})
 
 
 def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path, config):
@@ -103,7 +103,7 @@ def test_a_later_file_and_options_replace_what_an_earlier_file_includes(tmp_path
     paths[0].write_text("include: whole.yaml\nmethods: {own: {rule: mix}}\n")
     paths[1].write_text("training: {text: {beta2: 0.5}}\nresults: later\n")
     options = {"results": "other", "training": {"text": {"peak_learning_rate": 0.02}}}
-    plan, own = planner.plan_of_workflow(paths, options)
+    plan, own = planner.plan_config_files(paths, options)
     assert own == {"methods": {"own": {"rule": "mix"}}, "include": "whole.yaml"} | options | {
         "training": {"text": {"beta2": 0.5, "peak_learning_rate": 0.02}}
     }
@@ -123,7 +123,7 @@ def test_a_workflow_parses_each_file_once(tmp_path, config, monkeypatch):
         "load_strict_yaml",
         lambda text, place: parsed.append(place) or load(text, place),
     )
-    planner.plan_of_workflow([mine], {})
+    planner.plan_config_files([mine], {})
     assert parsed == [str(mine), str(whole)]
 
 

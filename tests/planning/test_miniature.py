@@ -152,10 +152,12 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
 
 
 def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
-    assert plan.database_path("table", "table6") == plan.database_path("table", "table5")
+    assert plan.database_path_of_output("table", "table6") == plan.database_path_of_output(
+        "table", "table5"
+    )
     # Of the same runs one shows the losses, the other the weights alone.
-    names = [plan.database_by_output["figure", name] for name in ("losses", "weights")]
-    assert plan.selections[names[0]].runs == plan.selections[names[1]].runs
+    names = [plan.database_name_by_output["figure", name] for name in ("losses", "weights")]
+    assert plan.selection_by_database[names[0]].runs == plan.selection_by_database[names[1]].runs
     run = "symbols/nano/pike/seed220"
-    held = [plan.experiment_of_database(name)["runs"][run] for name in names]
+    held = [plan.experiment_settings_of_database(name)["runs"][run] for name in names]
     assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]

@@ -317,9 +317,9 @@ def test_doubts_that_differ_in_names_and_numbers_are_one_line():
     little = "domain 'a{}': little text: {} documents (of 200), the largest {}.5%: give a{} more"
     other = "domain 'a1': U+2581 stands 3 times in the text"
     doubts = [little.format(n, 10 * n, n, n) for n in (1, 2, 13)]
-    assert plan_hints.fold_doubts([*doubts, other, doubts[0]]) == [
+    assert plan_hints.merge_similar_doubts([*doubts, other, doubts[0]]) == [
         f"{doubts[0]}. The same holds, with other numbers, for a2, a13: see manifest.json of "
         "each corpus.",
         other,
     ]
-    assert plan_hints.fold_doubts(doubts[:1]) == doubts[:1]
+    assert plan_hints.merge_similar_doubts(doubts[:1]) == doubts[:1]

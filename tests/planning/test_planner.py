@@ -158,7 +158,7 @@ def test_a_default_that_is_written_out_is_no_change(small, own_modules, place, v
     texts = [{n: json.dumps(one) for n, one in of.items() if "runs" not in one} for of in files]
     assert texts[0] == texts[1]
     for section in ("databases", "report"):
-        assert written.recorded_settings(section, "") == silent.recorded_settings(section, "")
+        assert written.settings_to_record(section, "") == silent.settings_to_record(section, "")
     mine = silent.runs["installed/nano/mine/seed0"]["method"]
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
@@ -216,9 +216,12 @@ def test_a_table_needs_the_runs_that_it_selects(small):
     assert plan.runs_by_output["table", "perplexity"] == tuple(plan.runs)
     assert plan.runs_by_output["table", "costs"] == ("symbols/nano/mix/seed1",)
     assert plan.runs_by_output["table", "accuracy"] == tuple(n for n in plan.runs if "/pike/" in n)
-    assert plan.database_path("table", "perplexity") == "results/pike.duckdb"
-    assert plan.database_path("table", "gradients") == "results/pike.duckdb"
-    assert plan.database_path("table", "accuracy") == "results/databases/table-accuracy.duckdb"
+    assert plan.database_path_of_output("table", "perplexity") == "results/pike.duckdb"
+    assert plan.database_path_of_output("table", "gradients") == "results/pike.duckdb"
+    assert (
+        plan.database_path_of_output("table", "accuracy")
+        == "results/databases/table-accuracy.duckdb"
+    )
     written = plan.settings_by_path()
     assert "results/settings/databases/table-costs.json" in written
     assert "results/settings/databases/table-perplexity.json" not in written
@@ -229,7 +232,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment_of_selection(Selection((run,)))
+    experiment = planned(small).experiment_settings_of_selection(Selection((run,)))
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -458,7 +461,7 @@ def test_a_target_behind_configfile_is_named(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("experiment: mine\n")
     with pytest.raises(InputError, match=r"manifest\.json is no configuration: .* put targets in"):
-        planner.plan_of_workflow([path, tmp_path / "manifest.json"], {})
+        planner.plan_config_files([path, tmp_path / "manifest.json"], {})
 
 
 def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
@@ -466,7 +469,7 @@ def test_a_workflow_of_several_files_names_them_all(small, tmp_path):
     paths[0].write_text(yaml.safe_dump(small), encoding="utf-8")
     paths[1].write_text("models: {nano: {depth: 3}}\n")
     with pytest.raises(InputError, match=r"a\.yaml \+ .*b\.yaml: models\.nano"):
-        planner.plan_of_workflow(paths, {})
+        planner.plan_config_files(paths, {})
 
 
 def test_downstream_tasks_are_asked_in_all_combinations(small):
@@ -485,7 +488,9 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
+    folders = plan.experiment_settings_of_selection(Selection(("installed/nano/mix/seed0",)))[
+        "tasks"
+    ]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
@@ -509,7 +514,11 @@ def test_what_shows_the_theory_alone_needs_no_run(small):
     small["figures"] = {"figure3": {}}
     plan = planned(small)
     place = "results/databases/theory.duckdb"
-    assert plan.database_path("table", "audit") == plan.database_path("figure", "figure3") == place
+    assert (
+        plan.database_path_of_output("table", "audit")
+        == plan.database_path_of_output("figure", "figure3")
+        == place
+    )
     written = plan.settings_by_path()
     alone = written["results/settings/databases/theory.json"]
     assert (alone["theory"], alone["runs"], alone["corpora"]) == ("results/theory", {}, {})
@@ -523,7 +532,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     reads = rule_inputs.RuleInputs(plan)
     needed = {
         name: reads.job_inputs(
-            "database_of_selection", plan.database_by_output["table", name]
+            "database_of_selection", plan.database_name_by_output["table", name]
         ).paths()
         for name in OF_SETTINGS
     }
@@ -533,10 +542,13 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     assert not any("/runs/" in path for paths in needed.values() for path in paths)
     assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
     # Tables of the same runs share a database.
-    assert plan.database_path("table", "table6") == "results/databases/untrained-table5.duckdb"
-    record = plan.experiment_of_selection(Selection(plan.requested, is_trained=False))["runs"][
-        "symbols/nano/mix/seed220"
-    ]
+    assert (
+        plan.database_path_of_output("table", "table6")
+        == "results/databases/untrained-table5.duckdb"
+    )
+    record = plan.experiment_settings_of_selection(Selection(plan.requested, is_trained=False))[
+        "runs"
+    ]["symbols/nano/mix/seed220"]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
 
 
@@ -560,7 +572,7 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
 ):
     def recorded():
         runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
-        some = plan.experiment_of_selection(Selection(runs))
+        some = plan.experiment_settings_of_selection(Selection(runs))
         return atomic_files.canonical_json(
             manifest_places.database_settings({**some, "config": small})
         )

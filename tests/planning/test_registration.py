@@ -65,7 +65,7 @@ def test_what_is_shipped_is_sound_and_judges_on_test_scenarios(path, tmp_path):
     chosen = registration.read_registration(path)
     assert chosen.benchmark == path.stem
     assert chosen.status == "draft" or chosen.scenarios.stream == "test"
-    registration.write_configuration(path, tmp_path / "made.yaml")
+    registration.write_configuration_and_summarise(path, tmp_path / "made.yaml")
 
 
 @effort(max_examples=10, deadline=None)
@@ -174,15 +174,15 @@ def test_a_file_that_is_not_of_this_command_is_not_replaced(tmp_path):
     text = yaml.safe_dump(REGISTRATION)
     given.write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"mine\.yaml was not made by `pike scenarios`"):
-        registration.write_configuration(given, given)
+        registration.write_configuration_and_summarise(given, given)
     assert given.read_text(encoding="utf-8") == text
 
 
 def test_the_same_registration_gives_the_same_bytes(tmp_path):
     given, one, two = (tmp_path / f"{name}.yaml" for name in ("mine", "one", "two"))
     given.write_text(yaml.safe_dump(REGISTRATION), encoding="utf-8")
-    assert "d0-03" in registration.write_configuration(given, one)
-    registration.write_configuration(given, two)
+    assert "d0-03" in registration.write_configuration_and_summarise(given, one)
+    registration.write_configuration_and_summarise(given, two)
     assert one.read_bytes() == two.read_bytes()
     assert planner.read_expanded_config(one)["results"] == "results/registered/board"
 
@@ -228,7 +228,7 @@ def test_a_wrong_registration_is_refused(tmp_path, place, value, message):
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        registration.write_configuration(path, tmp_path / "out.yaml")
+        registration.write_configuration_and_summarise(path, tmp_path / "out.yaml")
     assert message in str(caught.value)
     assert not (tmp_path / "out.yaml").exists()
 

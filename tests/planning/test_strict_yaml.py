@@ -150,12 +150,12 @@ def test_a_message_names_the_anchor_of_the_list_to_change(tmp_path, old, new, me
         changed = changed.replace("[mix, round-robin", "[mix, mix-2, round-robin")
     path.write_text(changed, encoding="utf-8")
     with pytest.raises(InputError) as caught:
-        planner.plan_of_workflow([path], {})
+        planner.plan_config_files([path], {})
     lines = str(caught.value).splitlines()
     assert [line for line in lines if message in line] == lines[:1]
     # What is not named there is told, and where to name it.
     path.write_text(text.replace("[english, code, names]", "[english, code]"), encoding="utf-8")
-    plan, own = planner.plan_of_workflow([path], {})
+    plan, own = planner.plan_config_files([path], {})
     assert plan_hints.unused_name_hints(plan, own)[0].endswith(
         "sources: defined, and used by no run: names: to use them, add them to the list "
         "`&domains` (line 26)"

@@ -46,10 +46,10 @@ def test_only_a_corrected_test_over_seeds_and_documents_decides():
     few = next(one for one in rows if one["method"] == "e")
     # Twenty are asked for.
     few["effective"] = 8
-    told = advice._remedy_row(few, rows, 1000)["text"]
+    told = advice._needed_evidence_row(few, rows, 1000)["text"]
     assert told.startswith("2.5 times the validation documents")
     few["effective"] = 1.9
-    told = advice._remedy_row(few, rows, 1000)["text"]
+    told = advice._needed_evidence_row(few, rows, 1000)["text"]
     assert told.startswith("more validation documents of the domain with the fewest, for a test")
 
 
@@ -90,12 +90,12 @@ def test_an_interval_without_zero_may_decide_nothing_and_says_why():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=None if change.get("seeds") == 1 else 0.5) | change)
-    assert words in advice._remedy_row(rows[0], rows, 1000)["text"]
+    assert words in advice._needed_evidence_row(rows[0], rows, 1000)["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    found = advice._remedy_row(rows[0], rows, 2_000_000)
+    found = advice._needed_evidence_row(rows[0], rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
@@ -402,14 +402,16 @@ def test_a_label_names_settings_that_hold_where_the_method_ran(empty):
 def test_one_axis_that_hopeless_methods_do_not_rule():
     ends = [row("a", 0.0), row("b", 0.05), row("c", -0.05), row("d", 5.0)]
     place = {"scenario": "s", "model": "m", "rows": judged(*ends)}
-    shown = headline.picture_blocks([place], {})
+    shown = headline.headline_picture_facts([place], {})
     # The far ends are 0.05, 0.1, 0.1 and 5.05: twice the second.
     assert shown["limit"] == pytest.approx(0.2)
     (block,) = shown["blocks"]
     assert [(one["x"], one["cut"]) for one in block["lines"]] == [
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
-    assert len(headline.picture_blocks([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
+    assert (
+        len(headline.headline_picture_facts([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
+    )
 
 
 def test_signs_say_in_how_many_of_how_many_runs():

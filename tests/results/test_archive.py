@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(shown, tmp_path_factory):
     out = tmp_path_factory.mktemp("archive") / "recorded"
-    assert archive.write_archive(shown, out=out).startswith(f"{out}: ")
+    assert archive.write_archive_and_summarise(shown, out=out).startswith(f"{out}: ")
     return out
 
 
@@ -57,7 +57,7 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
     code = (
         "import sys; sys.modules['torch'] = None; from pathlib import Path; "
         "from pipeline.results import archive; "
-        "archive.restore_results(Path(sys.argv[1]), out=Path(sys.argv[2]))"
+        "archive.restore_results_and_summarise(Path(sys.argv[1]), out=Path(sys.argv[2]))"
     )
     subprocess.run([sys.executable, "-c", code, shuffled, out], check=True)
     for kind, pattern in (("tables", "*.csv"), ("tables", "*.md"), ("tables", "*.tex"),
@@ -84,7 +84,7 @@ def test_records_in_any_order_give_the_same_bytes_without_runs_or_torch(shown, r
 
 
 def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
-    place, whence = archive.restore_results(
+    place, whence = archive.restore_results_and_summarise(
         recorded, out=tmp_path / "one", only=["costs"]
     ).splitlines()
     assert place == str(tmp_path / "one/tables/costs.md")
@@ -100,15 +100,15 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
         ("2", r"known: accuracy, costs, differences, gradients, lengths"),
     ):
         with pytest.raises(InputError, match=told):
-            archive.restore_results(recorded, out=tmp_path / "two", only=[only])
+            archive.restore_results_and_summarise(recorded, out=tmp_path / "two", only=[only])
     near = rf"{recorded.parent}/record does not exist: did you mean {recorded}\?$"
     with pytest.raises(InputError, match=near):
-        archive.restore_results(recorded.parent / "record", out=tmp_path / "two")
+        archive.restore_results_and_summarise(recorded.parent / "record", out=tmp_path / "two")
     with pytest.raises(InputError, match="zzz does not exist: give what"):
-        archive.restore_results(recorded.parent / "zzz", out=tmp_path / "two")
+        archive.restore_results_and_summarise(recorded.parent / "zzz", out=tmp_path / "two")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/pike.duckdb").touch()
-    for write in (archive.write_archive, archive.write_crate):
+    for write in (archive.write_archive_and_summarise, archive.write_crate_and_summarise):
         with pytest.raises(InputError, match=rf"not exist: did you mean {tmp_path}/results\?$"):
             write(tmp_path / "result", out=tmp_path / "two")
 
@@ -135,12 +135,12 @@ def test_damage_is_named_before_anything_is_made(recorded, tmp_path):
     path = copy / "records" / "steps.parquet"
     path.write_bytes(path.read_bytes()[:-1] + b"x")
     with pytest.raises(InputError, match=r"steps\.parquet was changed"):
-        archive.restore_results(copy, out=tmp_path / "out")
+        archive.restore_results_and_summarise(copy, out=tmp_path / "out")
     with pytest.raises(InputError, match=r"^1 problems .*\n.*steps\.parquet was changed"):
         verify.verify_results([copy])
     assert not (tmp_path / "out").exists()
     with pytest.raises(InputError, match="is no archive"):
-        archive.restore_results(tmp_path, out=tmp_path / "out")
+        archive.restore_results_and_summarise(tmp_path, out=tmp_path / "out")
 
 
 def changed(name, *place, to):
@@ -267,7 +267,7 @@ def test_an_archive_of_somebody_is_judged_before_anything_is_made(recorded, tmp_
     spoil(copy)
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=re.escape(says)) as told:
-        archive.restore_results(copy, out=tmp_path / "out")
+        archive.restore_results_and_summarise(copy, out=tmp_path / "out")
     assert "\n" not in str(told.value)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -285,7 +285,7 @@ def test_no_edit_of_an_archive_ends_in_a_traceback(recorded, tmp_path, name, dat
         if name != MADE:
             seal(copy / name, copy / MADE)
         with pytest.raises(InputError):  # The last of what is judged: whether the table is known.
-            archive.restore_results(copy, out=tmp_path / "out", only=["none"])
+            archive.restore_results_and_summarise(copy, out=tmp_path / "out", only=["none"])
     finally:
         for one in (name, MADE):
             shutil.copy(recorded / one, copy / one)
@@ -296,18 +296,18 @@ def test_no_link_is_followed_out_of_what_is_restored_or_into_it(recorded, tmp_pa
     (tmp_path / "crate").mkdir()
     (tmp_path / "crate" / "recorded").symlink_to(recorded)
     with pytest.raises(InputError, match=r"crate/recorded is a symbolic link"):
-        archive.restore_results(tmp_path / "crate", out=tmp_path / "out")
+        archive.restore_results_and_summarise(tmp_path / "crate", out=tmp_path / "out")
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "tables").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(InputError, match=r"out/tables is a symbolic link"):
-        archive.restore_results(recorded, out=tmp_path / "out")
+        archive.restore_results_and_summarise(recorded, out=tmp_path / "out")
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
 def test_a_folder_may_have_a_quote_in_its_name(shown, recorded, tmp_path):
     out = tmp_path / "it's" / "mine"
-    archive.write_archive(shown, out=out)
+    archive.write_archive_and_summarise(shown, out=out)
     assert content(out / "records", "*") == content(recorded / "records", "*")
 
 
@@ -316,7 +316,7 @@ def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     shutil.copytree(shown, results)
     (results / "report" / "index.manifest.json").unlink()
     with pytest.raises(InputError, match="finish the experiment with `make run`"):
-        archive.write_archive(results, out=tmp_path / "out")
+        archive.write_archive_and_summarise(results, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

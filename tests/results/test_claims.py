@@ -242,13 +242,15 @@ def test_means_over_tasks_are_tested_by_pair_and_claims_corrected_together(ours)
 
 def test_a_claim_over_several_numbers_by_hand():
     # All within: the least certain decides. Two outside of three: the surest, three times.
-    assert claim_tests.claim_p([(1.0, 0.01), (2.0, 0.04)]) == 0.04
-    assert claim_tests.claim_p([(-1.0, 0.01), (-0.1, 0.5), (2.0, 0.001)]) == pytest.approx(0.03)
+    assert claim_tests.claim_p_value([(1.0, 0.01), (2.0, 0.04)]) == 0.04
+    assert claim_tests.claim_p_value([(-1.0, 0.01), (-0.1, 0.5), (2.0, 0.001)]) == pytest.approx(
+        0.03
+    )
     # Twice the standard error of seeds, 2 degrees: P(|T| > 2) = 1 - 2 / sqrt(2 + 4) = 0.1835.
     assert ClaimCell("", False, 1.0, 0.5, 0.0, 3).p_at_bound() == pytest.approx(0.1835, abs=1e-4)
     # One over too few seeds keeps a claim from being supported, not from being contradicted.
-    assert claim_tests.claim_p([(1.0, None), (2.0, 0.04)]) is None
-    assert claim_tests.claim_p([(1.0, None), (-2.0, 0.04)]) == 0.04
+    assert claim_tests.claim_p_value([(1.0, None), (2.0, 0.04)]) is None
+    assert claim_tests.claim_p_value([(1.0, None), (-2.0, 0.04)]) == 0.04
     # Seeds that agree tell nothing of others.
     assert ClaimCell("", False, 10.0, 0.0, None, 3).p_at_bound() == 1.0
 
@@ -258,14 +260,18 @@ def test_seeds_of_several_numbers_by_hand():
     cell = ClaimCell("x", False, 1.0, 0.5, None, 4)
     near = cell._replace(margin=0.8)
     # All within their bounds: the last of them. Where one's spread is not known, nothing is.
-    assert claim_tests.deciding_seeds([cell, near]) == claim_tests.deciding_seeds([near]) == 9
-    assert claim_tests.deciding_seeds([cell, cell._replace(of_seeds=None, known=0.3)]) is None
+    assert (
+        claim_tests.seed_count_to_decide([cell, near])
+        == claim_tests.seed_count_to_decide([near])
+        == 9
+    )
+    assert claim_tests.seed_count_to_decide([cell, cell._replace(of_seeds=None, known=0.3)]) is None
     # One of four outside counts at a level of 0.0125: 3.206 > 3 at 9 seeds, 3.111 < 3.162 at 10.
-    assert claim_tests.deciding_seeds([cell._replace(margin=-1.0), near, near, near]) == 10
+    assert claim_tests.seed_count_to_decide([cell._replace(margin=-1.0), near, near, near]) == 10
     # A share needs as many as the sign test: 2 / 2^6 < 0.05.
     sure = cell._replace(margin=100.0)
-    assert claim_tests.deciding_seeds([sure]) == 3
-    assert claim_tests.deciding_seeds([sure._replace(share=True)]) == 6
+    assert claim_tests.seed_count_to_decide([sure]) == 3
+    assert claim_tests.seed_count_to_decide([sure._replace(share=True)]) == 6
 
 
 def test_gains_are_shares_of_the_same_seeds(ours):
@@ -521,4 +527,4 @@ def test_seeds_that_would_decide_are_told(ours):
 )
 def test_seeds_for_a_margin_by_hand(stderr, of_items, seeds, margin, wanted):
     cell = ClaimCell("x", False, margin, stderr if seeds > 1 else None, of_items, seeds)
-    assert claim_tests.deciding_seeds([cell]) == wanted
+    assert claim_tests.seed_count_to_decide([cell]) == wanted

@@ -7,7 +7,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results import archive
-from pipeline.results.archive import LICENCE, PROFILES, write_crate
+from pipeline.results.archive import LICENCE, PROFILES, write_crate_and_summarise
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def finished(shown, tmp_path):
 
 def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
     rocrate = pytest.importorskip("rocrate.rocrate", reason="make setup EXTRAS=crate")
-    assert write_crate(finished, out=tmp_path / "crate").startswith(f"{tmp_path}/crate: ")
+    assert write_crate_and_summarise(finished, out=tmp_path / "crate").startswith(
+        f"{tmp_path}/crate: "
+    )
     read = rocrate.ROCrate(tmp_path / "crate")
     assert read.mainEntity.id == "workflow/Snakefile"
     assert read.mainEntity["programmingLanguage"].id.endswith("#snakemake")
@@ -39,7 +41,9 @@ def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
         assert (tmp_path / "crate" / entity.id).exists()
     # The last of what is judged of an archive.
     with pytest.raises(InputError, match="'none' is unknown"):
-        archive.restore_results(tmp_path / "crate", out=tmp_path / "restored", only=["none"])
+        archive.restore_results_and_summarise(
+            tmp_path / "crate", out=tmp_path / "restored", only=["none"]
+        )
     database = tmp_path / "crate/results/pike.duckdb"
     assert database.read_bytes() == (finished / "pike.duckdb").read_bytes()
 
@@ -47,15 +51,15 @@ def test_the_crate_says_what_the_workflow_made_of_what(finished, tmp_path):
 def test_results_that_are_not_whole_are_refused(finished, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rocrate.rocrate", None)
     with pytest.raises(InputError, match="rocrate is not installed: run `make setup EXTRAS=crate`"):
-        write_crate(finished, out=tmp_path / "crate")
+        write_crate_and_summarise(finished, out=tmp_path / "crate")
     shutil.rmtree(finished / "report")
     with pytest.raises(InputError, match=r"results/report: not there: finish the experiment"):
-        write_crate(finished, out=tmp_path / "crate")
+        write_crate_and_summarise(finished, out=tmp_path / "crate")
     assert not (tmp_path / "crate").exists()
 
 
 def test_a_crate_holds_nothing_that_a_link_leads_to(finished, tmp_path):
     (finished / "tables" / "mine.csv").symlink_to(tmp_path)
     with pytest.raises(InputError, match=r"tables/mine\.csv is a symbolic link"):
-        write_crate(finished, out=tmp_path / "crate")
+        write_crate_and_summarise(finished, out=tmp_path / "crate")
     assert not (tmp_path / "crate").exists()

@@ -21,7 +21,7 @@ from pipeline.results.database_reader import (
     select_rows,
 )
 from pipeline.results.number_marks import read_doubts
-from pipeline.results.query import answer_query, show_claims
+from pipeline.results.query import answer_query, describe_claims
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files, made_from
 
@@ -230,7 +230,7 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
         connection.execute(f"drop view {view}")
     asked = {
         "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
-        "claims": [show_claims, lambda d: answer_query("from Claims", d)],
+        "claims": [describe_claims, lambda d: answer_query("from Claims", d)],
     }[view]
     for ask in (*asked, lambda d: frame(view, d), lambda d: select_rows(connect(d), view, {}, "x")):
         with pytest.raises(InputError, match="made by another version: make it anew with `snakem"):
@@ -268,21 +268,21 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     whole = "restored/pike.duckdb, once `pike restore recorded --out restored` has built it"
     caplog.set_level("INFO")
     monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
-    monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: [])
+    monkeypatch.setattr(result_manifests, "outdated_code_parts", lambda *_: [])
     monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
-    show_claims(None)
+    describe_claims(None)
     assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
     # Where to ask for all is said once.
     assert "claims about other runs than those are `not run` here\n" in caplog.text
     assert caplog.text.count("ask ") == 1
     Path("restored/pike.duckdb").touch()
     caplog.clear()
-    show_claims(part)
+    describe_claims(part)
     assert caplog.text.count("ask restored/pike.duckdb\n") == 1
     with duckdb.connect(part) as connection:
         connection.execute("drop view audit; drop view table_claims; drop view claims")
     caplog.clear()
-    for question in (lambda: answer_query("from audit", part), lambda: show_claims(part)):
+    for question in (lambda: answer_query("from audit", part), lambda: describe_claims(part)):
         with pytest.raises(InputError, match=r"this is not among it: ask restored/pike\.duckdb$"):
             question()
     assert caplog.text == ""
@@ -306,7 +306,9 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
     for path in (tmp_path / "sql").rglob("*.sql"):
         os.utime(path, (1, 1))
     monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
-    monkeypatch.setattr(result_manifests, "outdated_parts", lambda *_: ["pipeline/results/sql"])
+    monkeypatch.setattr(
+        result_manifests, "outdated_code_parts", lambda *_: ["pipeline/results/sql"]
+    )
     monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
     again = "`pike restore recorded --out restored` builds it again"
     for changed, hint in (

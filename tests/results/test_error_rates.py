@@ -133,7 +133,7 @@ def test_all_claims_together_err_in_one_of_twenty():
         with_p = iter(
             [(m, claim_tests.ClaimCell("", False, m, e, 0.0, 3).p_at_bound()) for m, e in cells]
         )
-        claims = [claim_tests.claim_p(list(itertools.islice(with_p, n))) for n in sizes]
+        claims = [claim_tests.claim_p_value(list(itertools.islice(with_p, n))) for n in sizes]
         wrong += any(p < 0.05 for p in sign_flip.holm_adjusted(claims))
     assert wrong / TIMES <= 0.05 + TWO_SIGMA
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 def docs(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
     (folder / "results").mkdir()
-    headline.write_headline(made / "pike.duckdb", folder)
+    headline.write_headline_page_and_figure(made / "pike.duckdb", folder)
     return folder
 
 

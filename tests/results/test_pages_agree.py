@@ -29,7 +29,7 @@ def restored(made_once):
     """The tables of scores, the report and its database, of what is recorded."""
 
     def fill(out):
-        archive.restore_results(
+        archive.restore_results_and_summarise(
             ROOT / "recorded", out=out, only=[*OF_PAPER, "perplexity", "accuracy"]
         )
         recorded = ROOT / "recorded" / "settings" / "databases" / "requested.json"
@@ -208,7 +208,7 @@ def test_no_two_pages_give_a_difference_to_mix_another_sign(pages, names):
 
 def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored, tmp_path):
     (tmp_path / "results").mkdir()
-    headline.write_headline(requested(restored), tmp_path)
+    headline.write_headline_page_and_figure(requested(restored), tmp_path)
     for name in ("results.md", "results/headline-light.svg", "results/headline-dark.svg"):
         written = (tmp_path / name).read_text(encoding="utf-8")
         assert written == (ROOT / "docs" / name).read_text(encoding="utf-8"), name
@@ -219,7 +219,7 @@ def test_the_pages_of_the_deciding_experiment_are_made_from_its_records(restored
     assert page == PAGES["claims"].read_text(encoding="utf-8")
     # The page, the command and the README count the same, the page in the command's words.
     counts = set(re.findall(r"^- \*\*(\d+ [a-z ]+)\*\*: ", page, re.MULTILINE))
-    told = query.show_claims(requested(restored))
+    told = query.describe_claims(requested(restored))
     assert set(re.findall(r"^\d+ [a-z ]+$", told, re.MULTILINE)) == counts
     of = {verdict: int(n) for n, _, verdict in (one.partition(" ") for one in counts)}
     assert sum(of.values()) == 46

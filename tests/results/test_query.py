@@ -10,7 +10,12 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.results.advice import advise
-from pipeline.results.query import _claim_lines, answer_query, show_claims, show_tables
+from pipeline.results.query import (
+    _claim_lines,
+    answer_query,
+    describe_claims,
+    describe_tables_and_figures,
+)
 from pipeline.results.why import explain_artifact
 
 NUMBERS = "select * from (values ('a', 1.5, 1), ('bcd', null, 22)) as t (name, x, n) order by n"
@@ -53,7 +58,7 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     monkeypatch.chdir(tmp_path)
     caplog.set_level(logging.INFO)
     every = json.loads(answer_query("from claims order by position", None, "json"))
-    assert json.loads(show_claims(None, "json")) == every
+    assert json.loads(describe_claims(None, "json")) == every
     advise(None)
     explain_artifact("table/claims", None)
     # Whoever has several is told first which one answers.
@@ -63,7 +68,7 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert caplog.records[0].message == source
     answer_query("select 1", made / "pike.duckdb")
     assert f"Answer from {made / 'pike.duckdb'}, experiment" in caplog.text
-    lines = show_claims(made / "pike.duckdb").splitlines()
+    lines = describe_claims(made / "pike.duckdb").splitlines()
     first = every[0]
     assert lines[0] == f"{len(every)} not run"
     assert lines[1].startswith(f"{first['claim']}: {first['verdict']}")
@@ -82,7 +87,9 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert heads == [*itertools.chain(*wanted)]
     # What the paper's own tables say stands beside ours: here is no run, so it is all there is.
     assert "contradicted by the paper's own tables: 5" in lines
-    (_, *about) = show_claims(made / "pike.duckdb", claim="prior-weights-zero-shot").splitlines()
+    (_, *about) = describe_claims(
+        made / "pike.duckdb", claim="prior-weights-zero-shot"
+    ).splitlines()
     own = "    The paper's own tables contradict it: pike-glam-init is 6.33 % below pike "
     assert f"{own}(glam, 750M, 0-shot)" in about
     assert "    s / m: pike over mix" in _claim_lines([first | {"cell": "s / m: pike over mix"}])
@@ -91,19 +98,23 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
         ({"database": Path("pike-over-doremi")}, "type `pike claims --claim pike-over-doremi`"),
     ):
         with pytest.raises(InputError, match=wrong):
-            show_claims(**{"database": made / "pike.duckdb", **given})
+            describe_claims(**{"database": made / "pike.duckdb", **given})
     assert [*_claim_lines([])] == ["This experiment has none of the paper's claims."]
     narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict", "p_holm"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
     with pytest.raises(InputError, match="restored has no tables or figures"):
-        show_tables(None)
+        describe_tables_and_figures(None)
     for name in ("table10", "table2"):
         (tmp_path / "mine/tables").mkdir(parents=True, exist_ok=True)
         (tmp_path / f"mine/tables/{name}.md").touch()
-    names = [one["name"] for one in json.loads(show_tables(tmp_path / "mine", "json"))]
+    names = [
+        one["name"] for one in json.loads(describe_tables_and_figures(tmp_path / "mine", "json"))
+    ]
     assert names == ["table2", "table10"]
-    assert "mine/tables/table2.md\n    Table 2 of the paper" in show_tables(Path("mine"))
+    assert "mine/tables/table2.md\n    Table 2 of the paper" in describe_tables_and_figures(
+        Path("mine")
+    )
 
 
 def test_parquet_can_be_read_back(made):

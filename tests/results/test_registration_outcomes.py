@@ -220,7 +220,7 @@ def registry(registered_once, tmp_path):
 def deviations(file, connection):
     connection.close()
     facts = json.loads(
-        registration_outcomes.compare_registered(file, file.with_suffix(".duckdb"), "json")
+        registration_outcomes.compare_with_registration(file, file.with_suffix(".duckdb"), "json")
     )
     return facts["deviations"], facts
 
@@ -234,7 +234,7 @@ def test_runs_of_the_registrations_commit_do_not_deviate(registry):
     assert lines == [f"{file} differs from what was committed"]
     assert facts["hypotheses"][0]["verdict"] == "too few scenarios"
     # Both scenarios are alike: there is no p to correct.
-    text = registration_outcomes.compare_registered(file, file.with_suffix(".duckdb"))
+    text = registration_outcomes.compare_with_registration(file, file.with_suffix(".duckdb"))
     assert "p by Holm over the 0 that have one, level 0.05" in text
     costs = [(row["board"], row["method"], row["rows"]) for row in facts["methods"]]
     of_target = [("target", "fixed-at-target", 1.0), ("target", "odm", 1.0)]
@@ -322,7 +322,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
             place, settings={}, files=(), facts={}
         )
     file.write_text(file.read_text().replace("status: registered", "status: draft"))
-    registration.write_configuration(file, tmp_path / "drawn.yaml")
+    registration.write_configuration_and_summarise(file, tmp_path / "drawn.yaml")
     # Beside the database.
     stamp = {"started_with": ["drawn.yaml"], "options": {"results": "."}}
     atomic_files.write_json(tmp_path / "experiment.json", stamp)
@@ -333,7 +333,7 @@ def test_runs_that_code_of_today_would_make_otherwise_are_named_in_a_draft(
 def test_before_its_runs_a_registration_says_how_they_are_made(registry):
     _, file, _ = registry
     with pytest.raises(InputError) as refused:
-        registration_outcomes.compare_registered(file)
+        registration_outcomes.compare_with_registration(file)
     drawn = f"results/{registration.read_registration(file).benchmark}.yaml"
     assert f"`pike scenarios {file} --out {drawn}`" in str(refused.value)
     assert f"--configfile {drawn}`" in str(refused.value)

@@ -17,7 +17,7 @@ def test_straight_lines_between_checkpoints():
         ([-1, -2], [0, 100], 0),
         ([1, 0.5], [0, 100], None),
     ):
-        assert speedups.lasting_reach_tokens(np.array(curve, float), tokens) == expected
+        assert speedups.tokens_to_lasting_crossing(np.array(curve, float), tokens) == expected
 
 
 def runs(curves):

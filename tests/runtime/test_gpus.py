@@ -17,7 +17,7 @@ def take(names, folder, told):
     os.environ |= {"PATH": folder, pick_device.VISIBLE: names}
     tempfile.tempdir = folder
     pick_device.WAIT_SECONDS = 0.02
-    told.send((pick_device.claim_gpu(), os.environ[pick_device.VISIBLE]))
+    told.send((pick_device.claim_gpu_name(), os.environ[pick_device.VISIBLE]))
     told.recv()
 
 
@@ -61,7 +61,7 @@ def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for names in ("GPU-0a1b", ""):
         monkeypatch.setenv(pick_device.VISIBLE, names)
-        assert pick_device.claim_gpu() is None
+        assert pick_device.claim_gpu_name() is None
         assert os.environ[pick_device.VISIBLE] == names
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +125,7 @@ def test_more_processes_of_a_run_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv(pick_device.VISIBLE, "a,b")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
-        pick_device.claim_gpu()
+        pick_device.claim_gpu_name()
 
 
 GiB = 2**30

@@ -262,7 +262,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
     change(tmp_path)
     code_fingerprint.fingerprint.cache_clear()
     taken, _ = at_work()
-    assert taken.restore_if_unchanged(out, {"a": 1}) is stands
+    assert taken.restore_manifest_if_unchanged(out, {"a": 1}) is stands
     assert out.exists() is stands
     if stands:
         again = json.loads(out.read_text())
@@ -270,7 +270,7 @@ def test_work_stands_where_all_that_it_was_made_from_comes_out_the_same(
         assert again == {key: one for key, one in first.items() if key != "inputs"}
     # Once: it is no word for another time.
     out.unlink(missing_ok=True)
-    assert not taken.restore_if_unchanged(out, {"a": 1})
+    assert not taken.restore_manifest_if_unchanged(out, {"a": 1})
 
 
 VALUES = st.recursive(

@@ -61,7 +61,7 @@ COMPARE = """
 from pathlib import Path
 from pipeline.planning import outdated_work, planner
 
-plan, _ = planner.plan_of_workflow([Path("config.yaml")], {})
+plan, _ = planner.plan_config_files([Path("config.yaml")], {})
 compared = outdated_work.PlanComparison(plan)
 for rule, names in plan.names_by_rule().items():
     for name in names:

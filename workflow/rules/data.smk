@@ -80,7 +80,7 @@ rule fetch:
     resources:
         **TAKES.resources("fetch"),
     params:
-        given=READS.task_arguments,
+        given=READS.task_source_arguments,
         folder=subpath(output[0], ancestor=2),
     shell:
         "spawn {resources.python:q} -m pipeline fetch {wildcards.task:q} --out {params.folder:q}"
