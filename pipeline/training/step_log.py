@@ -193,7 +193,7 @@ class StepLog:
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
-                self.refuse_non_finite(one.result.signals, one.result.norm)
+                self.refuse_non_finite(one.result.signals, one.result.gradient_norm)
             with self._records.timed("records"):
                 self._add_step(one)
 
@@ -210,7 +210,7 @@ class StepLog:
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
             learning_rate=rate,
-            gradient_norm=result.norm,
+            gradient_norm=result.gradient_norm,
             seconds=seconds,
             **self._meter.pace_columns(seconds),
         )
