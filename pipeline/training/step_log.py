@@ -42,7 +42,7 @@ class Meter:
         )
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def pace_columns(self, seconds: float) -> dict[str, float]:
+    def speed_and_memory_columns(self, seconds: float) -> dict[str, float]:
         """What a step of so many seconds makes of the tokens, the devices' peak and memory."""
         peak = (self.peak_flops_per_second or math.nan) * self._devices
         return {
@@ -212,7 +212,7 @@ class StepLog:
             learning_rate=rate,
             gradient_norm=result.gradient_norm,
             seconds=seconds,
-            **self._meter.pace_columns(seconds),
+            **self._meter.speed_and_memory_columns(seconds),
         )
         records.add_row_per_domain("domain_losses", step, loss=result.losses)
         records.add_row_per_domain("weights", step, weight=weights_K, count=count_K)
