@@ -36,7 +36,7 @@ def documents(folder: Path, name: str, size: float) -> Path:
     out = folder / name
     out.mkdir()
     file = out / "documents.parquet"
-    facts = store.write_documents(numbered(), file) | {
+    facts = store.write_documents_and_return_facts(numbered(), file) | {
         "skipped": {},
         "entropy_nats_per_character": None,
     }

@@ -95,9 +95,9 @@ class Stepper:
         self.engine.step = step
         self.engine.measure_before_step()
         self.method.weights(self.engine.state, step)
-        left = self.engine.backward()
+        left = self.engine.draw_rows_and_compute_gradient()
         self.optimizer.step()
-        self.engine.observe(left)
+        self.engine.observe_and_end_step(left)
 
 
 class Live(TorchDispatchMode):

@@ -206,7 +206,7 @@ class _TrainerRowLosses:
         labels = inputs.pop("labels")
         return self.of_outputs(model(**inputs), labels)
 
-    def compare(self, model: nn.Module, batch: Rows) -> None:
+    def refuse_other_losses(self, model: nn.Module, batch: Rows) -> None:
         """Refuses losses of rows that are not the Trainer's own."""
         trainer = self.trainer
 
@@ -247,7 +247,7 @@ def _observed_training_step(
         batch = rows.to_device(inputs, trainer.args.device)
         result: list[Tensor] = []
         if compare_losses:
-            losses.compare(model, batch)
+            losses.refuse_other_losses(model, batch)
             compare_losses = False
         if needs.has_domain_factors():
             # Evaluations keep the Trainer's own loss.

@@ -20,7 +20,7 @@ def write(folder, splits, *, vocabulary, eos, shard_tokens):
     for split, (tokens, documents) in splits.items():
         with SplitWriter(folder, split, vocabulary=vocabulary, shard_tokens=shard_tokens) as writer:
             writer.add(np.asarray(tokens, np.int64), np.array(documents, DOCUMENT), 0)
-            facts[split] = writer.close(unknown_id=None)
+            facts[split] = writer.close_and_return_facts(unknown_id=None)
     made_from.InputSnapshot("pack", []).write_manifest(
         folder / atomic_files.MANIFEST,
         settings={},

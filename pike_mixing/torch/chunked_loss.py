@@ -56,7 +56,7 @@ def tokens_per_chunk(N: int, V: int) -> int:
     return max(1, least, -(-N // PARTS))
 
 
-def cross_entropy(
+def token_cross_entropies(
     hidden_NxD: Tensor,
     embedding_VxD: Tensor,
     target_N: Tensor,
@@ -73,7 +73,9 @@ def cross_entropy(
     rows, factor_VxD = tokens_per_chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [
-        F.cross_entropy(product_of_rows(hidden, factor_VxD).float(), target, reduction="none")
+        F.cross_entropy(
+            inner_products_of_rows(hidden, factor_VxD).float(), target, reduction="none"
+        )
         for hidden, target in pieces
     ]
     return torch.cat(result)
@@ -169,15 +171,15 @@ def _losses_and_gradients(
     for begin in range(first, len(target_N), rows):
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
-        logits_nxV = product_of_rows(hidden_nxD, factor_VxD).to(exact)
+        logits_nxV = inner_products_of_rows(hidden_nxD, factor_VxD).to(exact)
         nll_N[piece] = _losses_while_writing_gradient(
             logits_nxV, target_N[piece, None], weight_N[piece, None]
         )
         slope_nxV = logits_nxV.to(dtype)
-        of_hidden_NxD[piece] = product_of_rows(slope_nxV, factor_VxD.T)
+        of_hidden_NxD[piece] = inner_products_of_rows(slope_nxV, factor_VxD.T)
         for low in range(0, len(factor_VxD), height):
             block = slice(low, low + height)
-            of_embedding_VxD[block] += product_of_columns(slope_nxV[:, block], hidden_nxD)
+            of_embedding_VxD[block] += inner_products_of_columns(slope_nxV[:, block], hidden_nxD)
         # Before the next chunk has its own.
         del logits_nxV, slope_nxV
     return nll_N, of_hidden_NxD, of_embedding_VxD
@@ -236,7 +238,7 @@ def _losses_while_writing_gradients(
     shifts = []
     for pieces, tokens, at in blocks:
         kept_vxn = of_embedding_VxD[pieces, :n]
-        logits_vxn = product_of_rows(embedding_VxD[pieces], hidden_nxD)
+        logits_vxn = inner_products_of_rows(embedding_VxD[pieces], hidden_nxD)
         of_target_n[tokens] = logits_vxn[at, tokens]
         before_n, highest_n = highest_n, highest_n.maximum(logits_vxn.amax(dim=0))
         torch.exp(logits_vxn.sub_(highest_n), out=kept_vxn)
@@ -249,8 +251,8 @@ def _losses_while_writing_gradients(
         scale_n = (shift_n - log_sum_n).exp_().mul_(weight_n)
         slope_vxn = kept_vxn * scale_n
         slope_vxn[at, tokens] -= weight_n[tokens]
-        of_hidden_nxD += product_of_columns(slope_vxn, factor_vxD)
-        of_embedding_VxD[pieces] = product_of_rows(slope_vxn, hidden_nxD.T)
+        of_hidden_nxD += inner_products_of_columns(slope_vxn, factor_vxD)
+        of_embedding_VxD[pieces] = inner_products_of_rows(slope_vxn, hidden_nxD.T)
     return log_sum_n - of_target_n
 
 
@@ -308,8 +310,8 @@ def fused_losses_and_gradients(
         hidden_nxD = hidden_NxD[chunk].to(dtype)
         logits_nxV = hidden_nxD @ factor_VxD.T
         nll_N[chunk] = losses_of(logits_nxV, target_N[chunk], weight_N[chunk])
-        add_product(gradient_NxD[chunk], logits_nxV, factor_VxD, accumulate=False)
-        add_product(gradient_VxD, logits_nxV.T, hidden_nxD, accumulate=begin > 0)
+        write_product(gradient_NxD[chunk], logits_nxV, factor_VxD, accumulate=False)
+        write_product(gradient_VxD, logits_nxV.T, hidden_nxD, accumulate=begin > 0)
     return nll_N, gradient_NxD, gradient_VxD
 
 
@@ -333,7 +335,7 @@ def compiled_losses_while_writing_gradient() -> Callable[[Tensor, Tensor, Tensor
     return torch.compile(losses_while_writing_gradient, dynamic=True, fullgraph=True)
 
 
-def add_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
+def write_product(sum_IxJ: Tensor, a: Tensor, b: Tensor, *, accumulate: bool) -> None:
     """Adds A B (I x K, K x J) to what is there, or overwrites it, in the sum's own precision."""
     beta = int(accumulate)
     if a.dtype == sum_IxJ.dtype or sum_IxJ.is_cpu:
@@ -357,23 +359,23 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """The map's value; x has any number of dimensions before the last."""
-        return product_of_rows(x, self.weight)
+        return inner_products_of_rows(x, self.weight)
 
 
-def product_of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
+def inner_products_of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
     """The products of A's rows (... x K) with B's, A B^T (... x N)."""
     if ONEDNN and _is_for_onednn(a) and _is_for_onednn(b_NxK):
-        result: Tensor = _ProductOfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
+        result: Tensor = _InnerProductsOfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
         return result
     return F.linear(a, b_NxK)
 
 
-def product_of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
+def inner_products_of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
     """The products of A's columns with B's, A^T B (I x J)."""
     # oneDNN copies its first factor if its rows are no rows of memory: it gets the smaller one.
     if a_MxI.shape[1] <= b_MxJ.shape[1]:
-        return product_of_rows(a_MxI.T, b_MxJ.T)
-    return product_of_rows(b_MxJ.T, a_MxI.T).T
+        return inner_products_of_rows(a_MxI.T, b_MxJ.T)
+    return inner_products_of_rows(b_MxJ.T, a_MxI.T).T
 
 
 def _is_for_onednn(factor: Tensor) -> bool:
@@ -382,7 +384,7 @@ def _is_for_onednn(factor: Tensor) -> bool:
     return exact and factor.ndim > 1 and not torch.is_autocast_enabled("cpu")
 
 
-def _multiply_by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
+def _inner_products_by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
     factors = _contiguous(a), _contiguous(b_NxK)
     result: Tensor = torch.ops.mkldnn._linear_pointwise(*factors, None, "none", [], "")
     return result
@@ -395,7 +397,9 @@ def _contiguous(factor: Tensor) -> Tensor:
 
 
 # torch.compile would look into oneDNN's product, and fails where the weights change.
-_opaque = torch.library.custom_op("pike_mixing::of_rows", _multiply_by_onednn, mutates_args=())
+_opaque = torch.library.custom_op(
+    "pike_mixing::of_rows", _inner_products_by_onednn, mutates_args=()
+)
 
 
 @_opaque.register_fake
@@ -403,16 +407,20 @@ def _(a: Tensor, b_NxK: Tensor) -> Tensor:
     return a.new_empty(*a.shape[:-1], len(b_NxK))
 
 
-class _ProductOfRows(torch.autograd.Function):
+class _InnerProductsOfRows(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, a: Tensor, b_NxK: Tensor) -> Tensor:
         ctx.save_for_backward(a, b_NxK)
-        return _opaque(a, b_NxK) if torch.compiler.is_compiling() else _multiply_by_onednn(a, b_NxK)
+        return (
+            _opaque(a, b_NxK)
+            if torch.compiler.is_compiling()
+            else _inner_products_by_onednn(a, b_NxK)
+        )
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
         a, b_NxK = ctx.saved_tensors
-        of_a = product_of_rows(slope, b_NxK.T) if ctx.needs_input_grad[0] else None
+        of_a = inner_products_of_rows(slope, b_NxK.T) if ctx.needs_input_grad[0] else None
         if not ctx.needs_input_grad[1]:
             return of_a, None
-        return of_a, product_of_columns(slope.flatten(0, -2), a.flatten(0, -2))
+        return of_a, inner_products_of_columns(slope.flatten(0, -2), a.flatten(0, -2))

@@ -54,7 +54,9 @@ def measure_domain_gradient(
     with _squared_norm_reader(target, listens) as squares, _set_gradients_aside(target):
         for piece, last in with_is_last(rows.pieces):
             with target.accumulating(last=last):
-                loss_B = losses_after_backward(model, target, piece.rows, piece.weight_B / count)
+                loss_B = backpropagate_and_return_losses(
+                    model, target, piece.rows, piece.weight_B / count
+                )
             own = (loss_B.double() * piece.weight_B.to(loss_B.device)).sum() / count
             loss += own.to(loss.device)
             if listens:
@@ -73,7 +75,7 @@ def measure_domain_gradient(
     return MeasuredGradient(parts, torch.stack([squared_norm, variance, loss]))
 
 
-def losses_after_backward(
+def backpropagate_and_return_losses(
     model: nn.Module, target: Target, batch: Rows, weight_B: Tensor
 ) -> Tensor:
     """Adds the gradient of B rows' weighted losses to the parameters'; the losses, no graph."""
@@ -110,12 +112,12 @@ def _set_gradients_aside(target: Target) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _squared_norm_reader(target: Target, listens: bool) -> Iterator[Callable[[], Tensor]]:
+def _squared_norm_reader(target: Target, enabled: bool) -> Iterator[Callable[[], Tensor]]:
     """A function that gives the squared norm of what a pass has brought, before it adds up.
 
     No gradient is copied: each is read where the pass has made it.
     """
-    watched = target.arriving if listens else []
+    watched = target.arriving if enabled else []
     # Terms that are kept one by one would lie between gradients and break up a CPU's memory.
     terms = torch.zeros(sum(1 + p.numel() // PIECE_NUMBERS for p in watched), device=target.device)
     slots = terms.unbind()

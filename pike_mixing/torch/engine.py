@@ -2,10 +2,10 @@
 
     engine = Engine(method, rows, StepGradient(model, passes, ...))
     for step in range(steps):
-        engine.measure_before_step()           # what is due before the step's rows are drawn
-        result = engine.backward() # the rows, and the gradient that the method wants
+        engine.measure_before_step()         # what is due before the step's rows are drawn
+        result = engine.draw_rows_and_compute_gradient()  # the gradient that the method wants
         optimizer.step()
-        engine.observe(result)     # the method sees the step
+        engine.observe_and_end_step(result)  # the method sees the step
 
 That is the pipeline's loop. `Mixing` serves the loops of others, which draw the rows or make the
 backward passes themselves.
@@ -99,16 +99,16 @@ class Engine:
                 result = self._measure_fresh(due)
         if compare is not None and compare.is_due(self.step):
             with timed("validation"):
-                loss_K = self.domain_losses("comparison", compare.rows)
+                loss_K = self.measure_domain_losses("comparison", compare.rows)
                 self._observe_signals(
                     Signals(self.step, self._source.batch_rows, validation_loss_K=loss_K)
                 )
         return result
 
-    def domain_losses(self, purpose: str, rows: int) -> Floats:
+    def measure_domain_losses(self, purpose: str, rows_per_domain: int) -> Floats:
         """Mean loss of each domain over its first rows for a purpose, nats per token."""
         first_K = np.zeros_like(self.positions_K)
-        read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows))
+        read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows_per_domain))
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
@@ -120,7 +120,7 @@ class Engine:
                 rows = self._source.draw_rows("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
                 statistics, gram_KxK = self.gradient.measure_fresh(
-                    rows, inner_products=due.inner_products
+                    rows, with_inner_products=due.inner_products
                 )
                 result.append(statistics)
         mean = Statistics.average(result)
@@ -131,7 +131,7 @@ class Engine:
     def _observe_signals(self, signals: Signals) -> None:
         self.state = self.method.observe(self.state, signals)
 
-    def backward(self) -> StepResult:
+    def draw_rows_and_compute_gradient(self) -> StepResult:
         """Draws the step's rows and leaves the gradient that the method wants."""
         timed, count_K = self.gradient.passes.timed, self.counts(self.step)
         with timed("data"):
@@ -144,7 +144,7 @@ class Engine:
         """Whether the method sees what the present step measures: to show it is to wait for it."""
         return observes_step(self.method, self.step)
 
-    def observe(self, result: StepResult) -> None:
+    def observe_and_end_step(self, result: StepResult) -> None:
         """After the optimizer's update: the method sees the step, which ends."""
         if self.needs_to_observe:
             needs, after_K = self.method.needs(), None

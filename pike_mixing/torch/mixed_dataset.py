@@ -178,7 +178,7 @@ class MixedDataset(IterableDataset[Any]):
             self.settings | {"lengths": None, "steps": steps}
         )
         # Streams are not opened before they are read.
-        self._compare_with_others(
+        self._refuse_domains_unlike_others(
             "made", lambda dataset: streams.map_style_length(dataset) is not None
         )
         self._ended: int | None
@@ -245,7 +245,9 @@ class MixedDataset(IterableDataset[Any]):
             row_checks.refuse_uncollatable_domains(rows, collate_fn, self.micro_batch_rows)
         self._compared = True
 
-    def _compare_with_others(self, moment: str, is_compared: Callable[[Any], bool]) -> None:
+    def _refuse_domains_unlike_others(
+        self, moment: str, is_compared: Callable[[Any], bool]
+    ) -> None:
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
             key = f"{self._number}/{moment}"
@@ -310,7 +312,7 @@ class MixedDataset(IterableDataset[Any]):
         # One worker is enough; and workers cannot ask the other processes.
         if not self._compared and not (worker and worker.id):
             if not worker:
-                self._compare_with_others("read", lambda _: True)
+                self._refuse_domains_unlike_others("read", lambda _: True)
             if self.columns != "any":
                 rows = row_checks.read_first_rows(self._datasets)
                 row_checks.refuse_different_columns(rows, self.columns)

@@ -382,16 +382,18 @@ class Mixing(Engine):
         if not self._at.domains_of:
             self._begin_step()
 
-    def _count_delivered(self, came: Delivered, step: int, micro_batches: Sequence[Rows]) -> None:
+    def _count_delivered(
+        self, delivered: Delivered, step: int, micro_batches: Sequence[Rows]
+    ) -> None:
         """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
-        token_B = [n for batch in micro_batches for n in _tokens_per_row(batch)]
+        token_B = [n for batch in micro_batches for n in _target_tokens_per_row(batch)]
         own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
         token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
         parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
-        came.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
-        came.warn()
+        delivered.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
+        delivered.warn()
 
     def drop_unfinished_steps(self) -> None:
         """Forgets the rows of steps that have not ended."""
@@ -487,7 +489,7 @@ class Mixing(Engine):
                 self._watched, self.step, self.method.weights(self.state, self.step), at.count_K
             )
         )
-        self.observe(result)
+        self.observe_and_end_step(result)
         self._at = self._empty_record()
         # The next step may train other parameters.
         self.gradient.set_model(self.gradient.model)
@@ -587,7 +589,7 @@ class Mixing(Engine):
         self.drop_unfinished_steps()
 
 
-def _tokens_per_row(batch: Rows) -> Sequence[float]:
+def _target_tokens_per_row(batch: Rows) -> Sequence[float]:
     """Target tokens of each row of a micro-batch."""
     if isinstance(batch, Mapping):
         return tokens_of_rows(batch)

@@ -43,7 +43,7 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
         InputError: the model's own loss is another.
     """
     if model not in _compared:
-        if _takes_labels(model):
+        if _has_labels_argument(model):
             refuse_differing_losses(
                 model,
                 batch,
@@ -123,7 +123,7 @@ def _loss_of_single_row(model: nn.Module, row: Rows) -> Tensor:
     return result
 
 
-def _takes_labels(model: nn.Module) -> bool:
+def _has_labels_argument(model: nn.Module) -> bool:
     """Whether a model of transformers, or what only hands a batch on to one, is given."""
     inner: nn.Module = getattr(model, "module", model)
     taken = inspect.signature(inner.forward).parameters
@@ -131,4 +131,6 @@ def _takes_labels(model: nn.Module) -> bool:
         return hasattr(inner, "config")
     if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
         return False
-    return any(hasattr(child, "config") and _takes_labels(child) for child in inner.children())
+    return any(
+        hasattr(child, "config") and _has_labels_argument(child) for child in inner.children()
+    )

@@ -215,7 +215,7 @@ def unsharded_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> lis
     return [p for p in result.values() if p.requires_grad]
 
 
-def shard_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
+def fsdp2_gradient_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
     """By what FSDP2 divides the sum of the processes' gradients: their number where not set."""
     states = [unit._get_fsdp_state() for unit in units]
     factors = {
@@ -235,7 +235,7 @@ def shard_divisor(units: Sequence["FSDPModule"], group: Group) -> float:
 def gradient_divisor(model: nn.Module | None, group: Group = None) -> float:
     """By what a training divides the sum of the processes' gradients: their number if not set."""
     units = [] if model is None else _fsdp_modules(model)
-    return shard_divisor(units, group) if units else float(world_size(group))
+    return fsdp2_gradient_divisor(units, group) if units else float(world_size(group))
 
 
 def trainable_parameters(model: nn.Module) -> list[Tensor]:

@@ -209,11 +209,11 @@ def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -
     with preserving_training_state(model), parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
-    free_weights(parallel.fsdp2_modules_or_refuse(model))
+    free_gathered_weights(parallel.fsdp2_modules_or_refuse(model))
     return loss_B
 
 
-def free_weights(units: Sequence["FSDPModule"]) -> None:
+def free_gathered_weights(units: Sequence["FSDPModule"]) -> None:
     """Frees what passes without gradients leave behind of a model in shards.
 
     Weights that stay put together would be the old ones after the optimizer's update.
@@ -240,7 +240,7 @@ class Target:
             )
         self.arriving = parallel.unsharded_parameters(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
-        self.divisor = parallel.shard_divisor(self.units, self.group)
+        self.divisor = parallel.fsdp2_gradient_divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""
         self.device = self.parameters[0].device
 
@@ -260,7 +260,7 @@ class Target:
                 unit.set_requires_gradient_sync(True, recurse=False)
 
     @contextlib.contextmanager
-    def summing(self, *, last: bool) -> Iterator[None]:
+    def summing_over_processes(self, *, last: bool) -> Iterator[None]:
         """The same; after the last, the parameters' gradients are the sums over the processes."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(self.accumulating(last=last))

@@ -90,7 +90,7 @@ class PerDomainAdamW(UncompiledOptimizer):
                 continue
             gradients = [p.grad for p in parameters if p.grad is not None]
             assert len(gradients) == len(parameters), "a parameter has no gradient to take"
-            means, squares, steps = self._moments_begun_if_missing(parameters, domain)
+            means, squares, steps = self._get_or_create_moments(parameters, domain)
             torch._foreach_lerp_(means, gradients, 1 - beta1)
             torch._foreach_mul_(squares, beta2)
             torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
@@ -127,7 +127,7 @@ class PerDomainAdamW(UncompiledOptimizer):
     ) -> dict[int, list[ParameterMoments]]:
         """The parameters by how many gradients of a domain they took: late ones took fewer."""
         result: dict[int, list[ParameterMoments]] = {}
-        means, squares, steps = self._moments_begun_if_missing(parameters, domain)
+        means, squares, steps = self._get_or_create_moments(parameters, domain)
         moments = map(ParameterMoments, parameters, means, squares)
         for own, n in zip(moments, torch.stack(steps).tolist(), strict=True):
             result.setdefault(n, []).append(own)
@@ -158,7 +158,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         for state in self.state.values():
             state["step"] = state["step"].cpu()
 
-    def _moments_begun_if_missing(
+    def _get_or_create_moments(
         self, parameters: list[Tensor], domain: int
     ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
         """The domain's own, which begin at 0."""

@@ -44,7 +44,7 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
     reduced: dict[str, Any] = {}
     for name, value_K in measured.items():
         if name == "validation_loss_K":
-            rows_K = _zero_unmeasured(value_K, np.ones(len(value_K)))
+            rows_K = _weights_of_measured(value_K, np.ones(len(value_K)))
         else:
             rows_K = np.asarray(signals.count_K, np.float64)
         reduced[name] = _mean_over_processes(value_K, rows_K, group)
@@ -61,7 +61,7 @@ def all_reduce(signals: Signals, group: Group = None) -> Signals:
 def _pooled_statistics(statistics: Statistics, group: Group) -> Statistics:
     rows_K = _sum_over_processes(statistics.rows_K, group)
     loss_K, variance_K, unbiased_K = (
-        _mean_over_processes(value_K, _zero_unmeasured(value_K, weight_K), group)
+        _mean_over_processes(value_K, _weights_of_measured(value_K, weight_K), group)
         for value_K, weight_K in (
             (statistics.loss_K, statistics.rows_K),
             (statistics.variance_K, statistics.rows_K - 1),
@@ -73,7 +73,7 @@ def _pooled_statistics(statistics: Statistics, group: Group) -> Statistics:
     return Statistics.of_moments(plug_in_K, variance_K, loss_K, rows_K)
 
 
-def _zero_unmeasured(value_K: Floats, weight_K: Floats) -> Floats:
+def _weights_of_measured(value_K: Floats, weight_K: Floats) -> Floats:
     """The weights, without those of what was not measured."""
     return np.where(np.isnan(value_K), 0, weight_K)
 

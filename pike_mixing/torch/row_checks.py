@@ -282,18 +282,18 @@ def domain_descriptions(
     compared are described.
     """
     return [
-        [name, streams.map_style_length(d), _stable_column_digests(d, name)]
+        [name, streams.map_style_length(d), _digest_by_repeatable_column(d, name)]
         for name, d in datasets.items()
         if is_compared(d)
     ]
 
 
-def _stable_column_digests(dataset: Any, name: str) -> dict[str, str]:
-    once, again = (_column_digests(dataset, name) for _ in range(2))
+def _digest_by_repeatable_column(dataset: Any, name: str) -> dict[str, str]:
+    once, again = (_first_rows_digest_by_column(dataset, name) for _ in range(2))
     return {column: digest for column, digest in once.items() if again.get(column) == digest}
 
 
-def _column_digests(dataset: Any, name: str) -> dict[str, str]:
+def _first_rows_digest_by_column(dataset: Any, name: str) -> dict[str, str]:
     length = streams.map_style_length(dataset)
     positions = (
         [*range(COMPARED)] if length is None else [*range(min(COMPARED, length)), length - 1]

@@ -25,8 +25,14 @@ from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Signals, State, Statistics
 from pike_mixing.torch import gradient_moments, parallel
-from pike_mixing.torch.domain_gradient import losses_after_backward
-from pike_mixing.torch.pass_interface import DomainRows, Passes, Piece, Target, free_weights
+from pike_mixing.torch.domain_gradient import backpropagate_and_return_losses
+from pike_mixing.torch.pass_interface import (
+    DomainRows,
+    Passes,
+    Piece,
+    Target,
+    free_gathered_weights,
+)
 from pike_mixing.torch.rows import Rows, with_is_last
 
 
@@ -38,7 +44,7 @@ class StepResult:
     """
 
     read: Callable[[], tuple[Signals, float]]
-    """Waits for what `signals` and `norm` are."""
+    """Waits for what `signals` and `gradient_norm` are."""
     coefficient_K: Floats | None
     """Weights of the domains' losses, or of their gradients, where the method chose them."""
 
@@ -52,7 +58,7 @@ class StepResult:
         return self._signals_and_norm[0]
 
     @property
-    def norm(self) -> float:
+    def gradient_norm(self) -> float:
         """The gradient's norm before clipping, with moments per domain the mean of theirs by share.
 
         NaN where none was left.
@@ -63,7 +69,7 @@ class StepResult:
         """The same with other losses of the domains."""
 
         def read() -> tuple[Signals, float]:
-            return dataclasses.replace(self.signals, loss_K=loss_K), self.norm
+            return dataclasses.replace(self.signals, loss_K=loss_K), self.gradient_norm
 
         return dataclasses.replace(self, read=read)
 
@@ -86,11 +92,11 @@ class StepRows(Protocol):
     def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, in micro-batches of a size."""
 
-    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
-        """What `means_of_joined` needs of numbers of each row, over all processes."""
+    def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+        """What `domain_means_of_gathered` needs of numbers of each row, over all processes."""
 
-    def means_of_joined(self, joined: Tensor) -> Floats:
-        """Mean of each domain's rows, of `joined` on the host; NaN for a domain without rows."""
+    def domain_means_of_gathered(self, gathered: Tensor) -> Floats:
+        """Mean of each domain's rows, of `gathered` on the host; NaN for a domain without rows."""
 
 
 def domain_shares(rows: StepRows) -> Floats:
@@ -164,13 +170,13 @@ class StepGradient:
                 seen = dataclasses.replace(seen, excess_K=excess_K)
             c_K = method.loss_weights(state, seen)
             if leave_gradient and not measures:
-                result = self._weigh_rows(seen, rows, c_K)
+                result = self._compute_in_one_pass(seen, rows, c_K)
             else:
-                result = self._weigh_domains(seen, rows, c_K, measures, leave_gradient)
+                result = self._compute_by_domain(seen, rows, c_K, measures, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses(seen.loss_K) if compares else result
 
-    def _weigh_domains(
+    def _compute_by_domain(
         self,
         signals: Signals,
         rows: StepRows,
@@ -191,7 +197,7 @@ class StepGradient:
                 measured = gradient_moments.measure_domains(
                     self.target, of_domains, add if leave_gradient else None
                 )
-        norms = [self._clip_and_norm()] if leave_gradient else []
+        norms = [self._clip_and_return_norm()] if leave_gradient else []
         return self._begin_result(signals, measured, norms, [1.0], c_K)
 
     def _begin_result(
@@ -223,25 +229,33 @@ class StepGradient:
         if not numbers:
             return lambda: torch.empty(0)
         # Wider once they are one: XLA gathers twice from its chips what is widened before.
-        joined = torch.cat([part.to(numbers[0].device).flatten() for part in numbers])
-        return self.passes.begin_fetch(joined.double())
+        gathered = torch.cat([part.to(numbers[0].device).flatten() for part in numbers])
+        return self.passes.begin_fetch(gathered.double())
 
-    def _weigh_rows(self, signals: Signals, rows: StepRows, c_K: Floats | None) -> StepResult:
+    def _compute_in_one_pass(
+        self, signals: Signals, rows: StepRows, c_K: Floats | None
+    ) -> StepResult:
         """One pass over all rows, of weighted losses."""
         target, passes, result = self.target, self.passes, []
         share_K = domain_shares(rows) if c_K is None else c_K
         passes.clear_gradients(target.parameters)
         with parallel.without_synchronization(target.model) as plain:
             for piece, last in with_is_last(rows.pieces(share_K)):
-                with target.summing(last=last):
-                    loss_B = losses_after_backward(plain, target, piece.rows, piece.weight_B)
+                with target.summing_over_processes(last=last):
+                    loss_B = backpropagate_and_return_losses(
+                        plain, target, piece.rows, piece.weight_B
+                    )
                 passes.run_recorded()
                 result.append((piece, loss_B))
-        wait = self._begin_fetch([rows.join_numbers(result), self._clip_and_norm()])
+        wait = self._begin_fetch(
+            [rows.gather_for_domain_means(result), self._clip_and_return_norm()]
+        )
 
         def read() -> tuple[Signals, float]:
             *_, norm = (host := wait()).tolist()
-            return dataclasses.replace(signals, loss_K=rows.means_of_joined(host[:-1])), norm
+            return dataclasses.replace(
+                signals, loss_K=rows.domain_means_of_gathered(host[:-1])
+            ), norm
 
         return StepResult(read, c_K)
 
@@ -262,7 +276,7 @@ class StepGradient:
 
         def take(k: int, parts: list[Tensor]) -> None:
             self.target.add_to_gradient(parts, 1.0)
-            norms.append(self._clip_and_norm())
+            norms.append(self._clip_and_return_norm())
             share.append(float(share_K[k]))
             self.optimizer.take_gradient(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
@@ -286,8 +300,10 @@ class StepGradient:
                 number_B = of_rows(plain, piece.rows)
                 self.passes.run_recorded()
                 result.append((piece, number_B))
-        free_weights(self.target.units)
-        return rows.means_of_joined(self.passes.begin_fetch(rows.join_numbers(result))())
+        free_gathered_weights(self.target.units)
+        return rows.domain_means_of_gathered(
+            self.passes.begin_fetch(rows.gather_for_domain_means(result))()
+        )
 
     def _without_traces_unless_left(self, leave_gradient: bool) -> AbstractContextManager[object]:
         """Around passes over the batch: where they are not the training's, nothing remains."""
@@ -296,14 +312,14 @@ class StepGradient:
         return self.passes.leave_no_trace(self.target.model, training=True)
 
     def measure_fresh(
-        self, rows: StepRows, *, inner_products: bool
+        self, rows: StepRows, *, with_inner_products: bool
     ) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
         of_domains, target = self._rows_by_domain(rows, True), copy.copy(self.target)
         # All of it is one phase.
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
-        if inner_products:
+        if with_inner_products:
             measured = gradient_moments.measure_gramian(target, of_domains)
             return measured.statistics, measured.gram_KxK
         return gradient_moments.measure_domains(target, of_domains).fetch_statistics(
@@ -338,14 +354,14 @@ class StepGradient:
             for c, parts in zip(chosen_K.tolist(), measured.gradient_K, strict=True):
                 if parts is not None:
                     self.target.add_to_gradient(parts, c)
-        norms = [self._clip_and_norm()] if leave_gradient else []
+        norms = [self._clip_and_return_norm()] if leave_gradient else []
         return self._begin_result(signals, None, norms, [1.0], c_K)
 
     def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
         return rows.rows_by_domain(size, with_variance=measures)
 
-    def _clip_and_norm(self) -> Tensor:
+    def _clip_and_return_norm(self) -> Tensor:
         """Shortens the gradient; its norm before, on the device."""
         parameters = self.target.parameters
         return parallel.full_tensor(nn.utils.clip_grad_norm_(parameters, self.max_norm))

@@ -82,7 +82,7 @@ class StepRecord:
                 pieces += rows.split(rows.select(batch, own), size)
         return gradient_moments.rows_by_domain_on_process(pieces_K, self.group, self.spare)
 
-    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
         return self._sums_by_domain([numbers for _, numbers in parts])
 
@@ -95,9 +95,9 @@ class StepRecord:
         parallel.sum_in_place([sums_2K], self.group)
         return sums_2K
 
-    def means_of_joined(self, joined: Tensor) -> Floats:
+    def domain_means_of_gathered(self, gathered: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
-        total_K, rows_K = joined.cpu().numpy().reshape(2, -1)
+        total_K, rows_K = gathered.cpu().numpy().reshape(2, -1)
         with np.errstate(invalid="ignore"):
             mean_K: Floats = total_K / rows_K
         return mean_K
@@ -105,7 +105,9 @@ class StepRecord:
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
         return (
-            self.means_of_joined(self._sums_by_domain(self.losses)) if self.has_all_losses else None
+            self.domain_means_of_gathered(self._sums_by_domain(self.losses))
+            if self.has_all_losses
+            else None
         )
 
 
@@ -143,12 +145,12 @@ class DealtRows:
             at += R
         return result
 
-    def join_numbers(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
+    def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """A number of each row, in their order."""
         own = [(numbers[: piece.size], piece.counts) for piece, numbers in parts]
         return parallel.gather_numbers_of_rows(own, int(self.count_K.sum()), self.passes.group)
 
-    def means_of_joined(self, joined: Tensor) -> Floats:
+    def domain_means_of_gathered(self, gathered: Tensor) -> Floats:
         """Mean of each domain's rows; NaN for a domain without rows."""
-        of_domains = joined.double().split(self.count_K.tolist())
+        of_domains = gathered.double().split(self.count_K.tolist())
         return torch.stack([of_rows.mean() for of_rows in of_domains]).numpy()

@@ -145,7 +145,7 @@ class _InOrder:
                 self._domain,
                 position,
             )
-        with _hidden_worker():
+        with _hiding_worker():
             while True:
                 try:
                     if self._rows is None:
@@ -171,7 +171,7 @@ class _InOrder:
 
 
 @contextlib.contextmanager
-def _hidden_worker() -> Iterator[None]:
+def _hiding_worker() -> Iterator[None]:
     """Hides from a data set that a worker reads it; reaches into torch.
 
     Data sets that see a worker give it a part of their rows. Here every worker reads them all and

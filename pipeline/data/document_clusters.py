@@ -79,7 +79,7 @@ def write_clusters(
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
         paths = [folder / file for file in files]
-        bytes_C = _write_cluster_files(paths, cluster_N, source.read(Counter(), []))
+        bytes_C = _write_clusters_and_count_bytes(paths, cluster_N, source.read(Counter(), []))
         (folder / SECTIONS).write_text(
             f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
             + yaml.safe_dump({"sources": sources}, sort_keys=False)
@@ -98,7 +98,7 @@ def write_clusters(
     return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
 
 
-def _write_cluster_files(
+def _write_clusters_and_count_bytes(
     paths: Sequence[Path], cluster_N: Ints, documents: Iterator[Document]
 ) -> list[int]:
     """Writes each document to its cluster's file; returns the files' bytes of text."""

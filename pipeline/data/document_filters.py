@@ -44,16 +44,16 @@ def _word_pattern() -> re.Pattern[str]:
     return re.compile(rf"{UNSPACED}|{LETTER}(?:{LETTER}|{combining_mark_pattern()})*")
 
 
-def item_files(settings: Decontamination) -> list[Path]:
+def evaluation_item_files(settings: Decontamination) -> list[Path]:
     """The files of the items, or an InputError where a pattern matches none."""
     where = "packing.hygiene.decontaminate.files"
     return [Path(name) for name in file_patterns.matching_files(settings.files, where)]
 
 
 @functools.cache
-def item_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]:
+def evaluation_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]:
     """Sorted hashes of the n-grams of the evaluation items, which are read once a process."""
-    listed = item_files(settings)
+    listed = evaluation_item_files(settings)
     remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
     items = (item for path in listed for item in record_files.read_records(path, remedy))
     hashes = [ngram_hashes(text, settings.ngram) for item in items for text in _nested_texts(item)]
@@ -68,7 +68,7 @@ def item_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]:
 
 def has_evaluation_item(text: str, settings: Decontamination) -> bool:
     """Whether a text shares an n-gram with an evaluation item."""
-    known_G, hash_N = item_ngram_hashes(settings), ngram_hashes(text, settings.ngram)
+    known_G, hash_N = evaluation_ngram_hashes(settings), ngram_hashes(text, settings.ngram)
     place_N = np.searchsorted(known_G, hash_N).clip(max=len(known_G) - 1)
     return bool((known_G[place_N] == hash_N).any())
 

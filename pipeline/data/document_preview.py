@@ -44,16 +44,18 @@ def explain_few_documents(
     if held_out is None:
         held_out, share = source, (1 - SEARCH_SHARE) * validation_share
 
-    def equal_documents(length_N: list[int]) -> float:
-        scored_G = _scored_tokens(length_N, share, rows, length)
+    def effective_document_count(length_N: list[int]) -> float:
+        scored_G = _scored_tokens_per_document(length_N, share, rows, length)
         return effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
-    length_N = _document_lengths_unless_enough(held_out, _enough_documents(share), equal_documents)
+    length_N = _document_lengths_unless_enough(
+        held_out, _least_document_count(share), effective_document_count
+    )
     if length_N is None:
         return None
-    count, worth = len(length_N), equal_documents(length_N)
+    count, worth = len(length_N), effective_document_count(length_N)
     doubts, can, remedies = [], "may not be able to", ["give it more text"]
-    if count < _enough_documents(share):
+    if count < _least_document_count(share):
         doubts.append(
             f"of its {count:,} documents about {round(count * share):,} are for validation, where "
             f"{ENOUGH_DOCUMENTS} are enough"
@@ -64,7 +66,7 @@ def explain_few_documents(
             f"an answer needs {LEAST_DOCUMENTS}"
         )
         can = "will probably not be able to"
-    if held_out.count_whole_files():
+    if held_out.count_single_document_files():
         remedies.insert(0, f"each text file is one document: {CUT}")
     elif worth < min(LEAST_DOCUMENTS, EVEN * count * share):
         remedies.insert(0, CUT_LONG)
@@ -78,12 +80,14 @@ def explain_few_documents(
     )
 
 
-def _enough_documents(share: float) -> int:
+def _least_document_count(share: float) -> int:
     """Documents of which a part of this share is enough for validation."""
     return math.ceil(ENOUGH_DOCUMENTS / share)
 
 
-def _scored_tokens(length_N: list[int], share: float, rows: int, length: int) -> Floats:
+def _scored_tokens_per_document(
+    length_N: list[int], share: float, rows: int, length: int
+) -> Floats:
     """About how many tokens are scored of each document, of those of which any are.
 
     A part of this share of the documents is for validation, and rows are spread evenly over it.
@@ -102,11 +106,15 @@ def _scored_tokens(length_N: list[int], share: float, rows: int, length: int) ->
 
 
 def _document_lengths_unless_enough(
-    source: LocalSource, least: int, equal_documents: Callable[[list[int]], float]
+    source: LocalSource, least: int, effective_document_count: Callable[[list[int]], float]
 ) -> list[int] | None:
     """The length of each document of a source; None: they are enough, or very long in all."""
     files = [path for path, _ in source.named_files()]
-    if source.bytes is None and 1 < len(files) < least and source.count_whole_files() == len(files):
+    if (
+        source.bytes is None
+        and 1 < len(files) < least
+        and source.count_single_document_files() == len(files)
+    ):
         return [path.stat().st_size for path in files]
     length_N: list[int] = []
     characters, wanted = 0, least
@@ -116,8 +124,8 @@ def _document_lengths_unless_enough(
         if characters > MOST_CHARACTERS:
             return None
         if len(length_N) == wanted:
-            if equal_documents(length_N) >= LEAST_DOCUMENTS:
+            if effective_document_count(length_N) >= LEAST_DOCUMENTS:
                 return None
             wanted *= 2
-    is_enough = len(length_N) >= least and equal_documents(length_N) >= LEAST_DOCUMENTS
+    is_enough = len(length_N) >= least and effective_document_count(length_N) >= LEAST_DOCUMENTS
     return None if is_enough else length_N

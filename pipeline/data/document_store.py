@@ -22,7 +22,7 @@ TRAINING, VALIDATION = "documents", "validation"
 """Stems of the files: of documents, and of those that the source itself keeps for validation."""
 
 
-def write_documents(documents: Iterable[Document], file: Path) -> dict[str, Any]:
+def write_documents_and_return_facts(documents: Iterable[Document], file: Path) -> dict[str, Any]:
     """Writes documents to one Parquet file in their order, in bounded memory.
 
     Returns:

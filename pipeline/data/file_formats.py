@@ -87,15 +87,17 @@ class SourceFile:
 
     def cut_record(self, record_id: object, value: object, place: str) -> Iterator[Document]:
         """The document of a record, or several, numbered, that its text is cut into."""
-        for whole in self.document_of_value(record_id, value, place):
+        for whole in self.documents_of_value(record_id, value, place):
             if self.cut == "file":
                 yield whole
                 return
             stream = io.StringIO(whole.text, newline="")
             for number, text in document_cutting.cut_documents(stream, self.cut, place):
-                yield from self.document_of_value(f"{whole.id}:{number}", text, place)
+                yield from self.documents_of_value(f"{whole.id}:{number}", text, place)
 
-    def document_of_value(self, record_id: object, value: object, place: str) -> Iterator[Document]:
+    def documents_of_value(
+        self, record_id: object, value: object, place: str
+    ) -> Iterator[Document]:
         """The document of a value, or none when it is null, blank or to be dropped.
 
         `place` is the file and line, for messages and as the id of a document whose record has no
@@ -148,7 +150,7 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
             if number is None and not text:
                 return
             place = source_file.name if number is None else f"{source_file.name}:{number}"
-            yield from source_file.document_of_value(place, text, place)
+            yield from source_file.documents_of_value(place, text, place)
 
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:

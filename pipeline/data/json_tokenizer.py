@@ -53,7 +53,7 @@ def piece_ids(tokenizer_json: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def embedding_rows(ids_by_piece: dict[str, int]) -> int:
+def embedding_row_count(ids_by_piece: dict[str, int]) -> int:
     """Rows that pieces need in an embedding: ids may leave some out."""
     return 1 + max(ids_by_piece.values())
 
@@ -115,7 +115,7 @@ class JsonPieces:
         self._pieces.no_padding()
         self._pieces.no_truncation()
         self._end, self._place = values["end"], place
-        self.vocabulary = embedding_rows(self.ids_by_piece)
+        self.vocabulary = embedding_row_count(self.ids_by_piece)
         model = values["tokenizer"]["model"]
         # A unigram model gives the id of the unknown piece, other models its name.
         self.unknown: int | None = model.get(

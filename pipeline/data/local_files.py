@@ -136,7 +136,7 @@ class LocalSource(LocalSettings, Source):
                 f"needs some to train on and some for validation: {CUT}, or name more files"
             )
 
-    def count_whole_files(self) -> int:
+    def count_single_document_files(self) -> int:
         """How many of its files are one document each."""
         if self.documents != "file":
             return 0

@@ -150,7 +150,7 @@ def pack_corpus(
     values = atomic_files.read_json_mapping(settings_file)
     chosen = validate(Packing, values, "packing")
     unwanted = chosen.hygiene.decontaminate
-    items = document_filters.item_files(unwanted) if unwanted else []
+    items = document_filters.evaluation_item_files(unwanted) if unwanted else []
     # Items that `pike fetch` wrote are known by their manifest. The corpus is renamed beside
     # itself: paths relative to it stay right.
     manifests = [path.parent / atomic_files.MANIFEST for path in items]
@@ -173,7 +173,9 @@ def pack_corpus(
         splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
         packer = _CorpusPacker(chosen, documents, sorted(source["files"]), encoder, splits)
         packer.pack(workers or environment.available_cpus(), progress)
-        split_facts = {name: split.close(encoder.unknown) for name, split in splits.items()}
+        split_facts = {
+            name: split.close_and_return_facts(encoder.unknown) for name, split in splits.items()
+        }
         _refuse_unusable_corpus(chosen, documents, split_facts)
         doubts = (
             _validation_warning(chosen, documents, split_facts, packer.has_own_validation),
@@ -227,7 +229,7 @@ class _CorpusPacker:
         hygiene = self._settings.hygiene
         if hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
-            document_filters.item_ngram_hashes(hygiene.decontaminate)
+            document_filters.evaluation_ngram_hashes(hygiene.decontaminate)
         encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
         reading = list_batches(self._files)
         for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):

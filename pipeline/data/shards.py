@@ -154,7 +154,7 @@ class SplitWriter(contextlib.AbstractContextManager["SplitWriter"]):
                 if self._shard_held == self._shard_tokens:
                     self._finish_shard()
 
-    def close(self, unknown_id: int | None) -> dict[str, Any]:
+    def close_and_return_facts(self, unknown_id: int | None) -> dict[str, Any]:
         """Ends the split; returns its part of the manifest."""
         with errors.explain_disk_errors(self._folder):
             self._finish_shard()
@@ -344,7 +344,7 @@ class Corpus:
             yield shard, start - self._starts[shard], end - self._starts[shard]
             start, shard = end, shard + 1
 
-    def spread_rows(self, length: int, at_most: int) -> Ints:
+    def evenly_spread_row_numbers(self, length: int, at_most: int) -> Ints:
         """Numbers of at most so many rows of `length` tokens, spread evenly over the split."""
         total = self.row_count(length)
         if total < 1:

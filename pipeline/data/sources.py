@@ -55,23 +55,25 @@ def download_source(settings_file: Path, out: Path) -> None:
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:
         partial.mkdir()
         files = [partial / f"{store.TRAINING}.parquet"]
-        facts = _write_source(source, files[0], out.name)
+        facts = _write_source_and_return_facts(source, files[0], out.name)
         if held_out is not None:
             files.append(partial / f"{store.VALIDATION}.parquet")
-            others = _write_source(held_out, files[1], out.name)
+            others = _write_source_and_return_facts(held_out, files[1], out.name)
             facts["validation"] = {n: others[n] for n in VALIDATION_FACTS if n in others}
         taken.write_manifest(
             partial / atomic_files.MANIFEST, settings=values, files=files, facts=facts
         )
 
 
-def _write_source(source: Source, file: Path, source_name: str) -> dict[str, Any]:
+def _write_source_and_return_facts(source: Source, file: Path, source_name: str) -> dict[str, Any]:
     """Writes a source's documents; returns what the manifest says of them."""
     skipped, files = Counter[str](), list[dict[str, Any]]()
     total = None if source.bytes is None else round(source.bytes / 1e6)
     with Progress(f"download {source_name}", total=total, unit="MB") as progress:
         every = source.read(skipped, files)
-        written = store.write_documents(_documents_up_to(every, source.bytes, progress), file)
+        written = store.write_documents_and_return_facts(
+            _documents_up_to(every, source.bytes, progress), file
+        )
     if not written["documents"]:
         left_out = ", ".join(f"{count:,} {reason}" for reason, count in sorted(skipped.items()))
         raise InputError(

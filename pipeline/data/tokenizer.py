@@ -294,9 +294,9 @@ def piece_ids_of_file(path: Path) -> dict[str, int]:
     return _SentencePieces(content, str(path)).ids_by_piece
 
 
-def embedding_rows_of_file(path: Path) -> int:
+def embedding_row_count_of_file(path: Path) -> int:
     """Rows that the pieces of such a file need in an embedding."""
-    return json_tokenizer.embedding_rows(piece_ids_of_file(path))
+    return json_tokenizer.embedding_row_count(piece_ids_of_file(path))
 
 
 def _read_model_file(

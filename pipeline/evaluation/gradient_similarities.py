@@ -121,7 +121,7 @@ def _read_rows_and_vocabulary(
     for domain in work.domains:
         corpus = Corpus.open(corpora / domain, probe.split, verify=True)
         pieces = max(pieces, corpus.vocabulary)
-        row_R = corpus.spread_rows(length, probe.rows)
+        row_R = corpus.evenly_spread_row_numbers(length, probe.rows)
         result.append(torch.from_numpy(corpus.read_rows(row_R, length)))
     return result, pieces
 

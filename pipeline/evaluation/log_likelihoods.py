@@ -80,20 +80,22 @@ class RowBatch:
     candidates: int
 
 
-def lay_out_question(context: Ints, candidates: Sequence[Ints], shared: int) -> QuestionRow:
-    """Lays out one question whose first `shared` tokens, not all of its context, are left out."""
+def lay_out_question(context: Ints, candidates: Sequence[Ints], shared_length: int) -> QuestionRow:
+    """Lays out one question; its first tokens, not all of the context, are left out as shared."""
     firsts = np.array([candidate[0] for candidate in candidates], np.int64)
     return QuestionRow(
-        token_L=np.concatenate([context[shared:], *(candidate[:-1] for candidate in candidates)]),
+        token_L=np.concatenate(
+            [context[shared_length:], *(candidate[:-1] for candidate in candidates)]
+        ),
         target_N=np.concatenate([firsts, *(candidate[1:] for candidate in candidates)]),
         candidates=len(candidates),
-        **_row_layout_of_lengths(len(context), tuple(map(len, candidates)), shared),
+        **_row_layout_of_lengths(len(context), tuple(map(len, candidates)), shared_length),
     )
 
 
 @functools.lru_cache(maxsize=64)
 def _row_layout_of_lengths(
-    context: int, candidates: tuple[int, ...], shared: int
+    context: int, candidates: tuple[int, ...], shared_length: int
 ) -> dict[str, Any]:
     """What a row has of the lengths of a context and its candidates alone."""
     lengths = np.array(candidates, np.int64) - 1
@@ -101,8 +103,8 @@ def _row_layout_of_lengths(
     number = np.repeat(numbers, lengths)
     place = np.arange(len(number)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     return {
-        "position_L": np.concatenate([np.arange(shared, context), context + place]),
-        "block_L": np.concatenate([np.full(context - shared, CONTEXT), number + 1]),
+        "position_L": np.concatenate([np.arange(shared_length, context), context + place]),
+        "block_L": np.concatenate([np.full(context - shared_length, CONTEXT), number + 1]),
         "places": 1 + len(number),
         "place_N": np.concatenate([np.zeros_like(numbers), 1 + np.arange(len(number))]),
         "candidate_N": np.concatenate([numbers, number]),
@@ -157,13 +159,13 @@ def group_by_shared_prefix(contexts: Sequence[Ints]) -> list[PrefixGroup]:
     large = [m for key, m in alike.items() if key and len(m) >= FEWEST]
     others = sorted(set(range(len(contexts))).difference(*large))
     return [
-        PrefixGroup(m, _prefix_leaving_a_token([contexts[i] for i in m]))
+        PrefixGroup(m, _shared_prefix_leaving_a_token([contexts[i] for i in m]))
         for m in (*large, others)
         if m
     ]
 
 
-def _prefix_leaving_a_token(contexts: Sequence[Ints]) -> Ints:
+def _shared_prefix_leaving_a_token(contexts: Sequence[Ints]) -> Ints:
     """The longest beginning of all contexts that leaves a token of each."""
     length = min(map(len, contexts)) - 1
     first = contexts[0][:length]
@@ -304,7 +306,7 @@ def _log_probabilities(weight_VxD: Tensor, hidden_BxLxD: Tensor, batch: RowBatch
     target = torch.from_numpy(batch.target_N).to(hidden_MxD.device)
     parts = []
     for start in range(0, len(hidden_MxD), at_once):
-        logits = chunked_loss.product_of_rows(
+        logits = chunked_loss.inner_products_of_rows(
             hidden_MxD[start : start + at_once], weight_VxD
         ).float()
         low, high = np.searchsorted(batch.place_N, [start, start + at_once])

@@ -62,7 +62,7 @@ def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     The first token of the stream is never a target, and what is left behind the last whole
     window is not scored.
     """
-    row_R = corpus.spread_rows(length, at_most)
+    row_R = corpus.evenly_spread_row_numbers(length, at_most)
     target_N = (row_R[:, None] * length + 1 + np.arange(length)).ravel()
     documents = corpus.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)

@@ -42,7 +42,9 @@ def export_run(run: Path, *, out: Path, step: int | None = None) -> str:
     with errors.explain_disk_errors(out), atomic_files.atomic_write(out) as partial:
         partial.mkdir()
         saved = run / "checkpoints" / f"step{step}"
-        facts = hf_folder.write_hf_folder(partial, saved, pieces, work.training.length)
+        facts = hf_folder.write_hf_folder_and_return_facts(
+            partial, saved, pieces, work.training.length
+        )
         card = _model_card(run, manifest, step, {"name": out.name, **facts})
         (partial / "README.md").write_text(card, encoding="utf-8")
     return (

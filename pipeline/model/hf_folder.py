@@ -121,7 +121,7 @@ WHITE_SPACE = [
 TOLERANCE = 1e-4
 
 
-def write_hf_folder(
+def write_hf_folder_and_return_facts(
     folder: Path, checkpoint_folder: Path, tokenizer_file: Path, length: int
 ) -> dict[str, Any]:
     """Writes the files of a model of texts up to `length` tokens; returns what its card tells.
@@ -130,7 +130,7 @@ def write_hf_folder(
     """
     net, ours = checkpoint.load_model(checkpoint_folder), Tokenizer(tokenizer_file)
     _write_model(folder, net, ours, length)
-    eos = _write_tokenizer(folder, ours, length)
+    eos = _write_tokenizer_and_return_eos(folder, ours, length)
     return {
         "parameters": transformer.parameter_count(net),
         "vocabulary": net.vocabulary,
@@ -138,8 +138,8 @@ def write_hf_folder(
         "eos": eos,
         "tokenizer_sha256": ours.sha256,
         "transformers": transformers.__version__,
-        "difference": _logit_difference(folder, net, length),
-        "texts": _compare_tokenizers(folder, ours),
+        "difference": _max_logit_difference_or_refuse(folder, net, length),
+        "texts": _compare_tokenizers_and_count_texts(folder, ours),
         "sentencepiece": ours.tokenizer_json is None,
         "persimmon": not net.shape.architecture,
     }
@@ -164,7 +164,7 @@ def _write_model(folder: Path, model: Transformer, tokenizer: Tokenizer, length:
     atomic_files.write_json(folder / "generation_config.json", pieces)
 
 
-def _write_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> str:
+def _write_tokenizer_and_return_eos(folder: Path, tokenizer: Tokenizer, length: int) -> str:
     """Writes the tokenizer; returns the piece that ends a document."""
     if tokenizer.tokenizer_json is not None:
         fast = tokenizers.Tokenizer.from_str(tokenizer.tokenizer_json)
@@ -188,7 +188,7 @@ def _write_tokenizer(folder: Path, tokenizer: Tokenizer, length: int) -> str:
     return named["eos_token"]
 
 
-def _logit_difference(folder: Path, model: Transformer, length: int) -> float:
+def _max_logit_difference_or_refuse(folder: Path, model: Transformer, length: int) -> float:
     """The greatest difference of logits, on random tokens."""
     theirs = transformers.AutoModelForCausalLM.from_pretrained(
         folder, local_files_only=True, dtype=torch.float32
@@ -207,7 +207,7 @@ def _logit_difference(folder: Path, model: Transformer, length: int) -> float:
     return difference
 
 
-def _compare_tokenizers(folder: Path, tokenizer: Tokenizer) -> int:
+def _compare_tokenizers_and_count_texts(folder: Path, tokenizer: Tokenizer) -> int:
     """Cuts texts of random pieces and of white space both ways; returns how many there were."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     texts = [*_random_texts(tokenizer)]

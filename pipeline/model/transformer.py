@@ -273,7 +273,7 @@ def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
     weight, shared = model.embedding.weight, xla_chips.chip_count(model.device)
-    nll = chunked_loss.cross_entropy(hidden, weight, target, model.precision, shared)
+    nll = chunked_loss.token_cross_entropies(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
 

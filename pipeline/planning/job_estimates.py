@@ -210,9 +210,9 @@ class JobEstimates:
             return int(manifests.read_manifest(made, "tokenizer")["vocabulary"])
         if path and Path(path).is_file():
             # No other plan needs SentencePiece.
-            from pipeline.data.tokenizer import embedding_rows_of_file
+            from pipeline.data.tokenizer import embedding_row_count_of_file
 
-            return embedding_rows_of_file(Path(path))
+            return embedding_row_count_of_file(Path(path))
         return values.get("vocabulary") or KNOWN_PIECES.get(values.get("repository", ""))
 
     def _run_and_vocabulary_size(self, run: str) -> tuple[dict[str, Any], int]:

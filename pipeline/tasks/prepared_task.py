@@ -148,7 +148,7 @@ def prepare_task(folder: Path, spec: TaskSpec) -> PreparedTask:
     else:
         behind = range(count, len(records))
         others = list(_rows_of_records(task, split, records, behind, spec.leave_out))
-        candidates = order_candidates(task, rows, others, spec.demonstrations_seed)
+        candidates = demonstration_candidates(task, rows, others, spec.demonstrations_seed)
     return PreparedTask(task, spec, rows, take_demonstrations(task, rows, candidates, spec.shots))
 
 
@@ -193,7 +193,7 @@ def _rows_of_records(
                 raise InputError(f"{task.name} {error}") from None
 
 
-def order_candidates(
+def demonstration_candidates(
     task: Task, asked: Sequence[Row], others: Sequence[Row], seed: int
 ) -> list[Row]:
     """Those of the other rows that may be demonstrations, in the order of a hash.

@@ -289,7 +289,7 @@ def translated_hellaswag_task(language: str) -> Task:
     There is no training split, so that demonstrations come from rows behind the asked ones.
     """
 
-    def translation(record: Record, place: str) -> Row:
+    def translated_row(record: Record, place: str) -> Row:
         """A record; where an ending is {"zh": ..., "en": ...}, the language's text is taken."""
         endings = Fields(record, place).value("endings")
         if isinstance(endings, list):
@@ -307,7 +307,7 @@ def translated_hellaswag_task(language: str) -> Task:
         notice=TRANSLATION_NOTICE,
         style=HELLASWAG_STYLE,
         split="val",
-        row=translation,
+        row=translated_row,
         items=3000,
         language=language,
     )

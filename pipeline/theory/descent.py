@@ -90,7 +90,7 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
     }
 
 
-def best_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Floats:
+def conceptual_pike_weights(problem: Problem, theta_D: Floats, eta: float, b: int) -> Floats:
     """Conceptual PiKE's weights at a point (`eq:relax_problem`): the minimiser of `plain`."""
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
     K, c = len(gradient_KxD), least_conflict(gradient_KxD)
@@ -164,5 +164,5 @@ def _compared_weights(problem: Problem, theta_D: Floats, eta: float) -> dict[str
     return {
         "uniform": np.full(K, 1 / K),
         "uneven": uneven_K / uneven_K.sum(),
-        "conceptual PiKE": best_weights(problem, theta_D, eta, ROWS),
+        "conceptual PiKE": conceptual_pike_weights(problem, theta_D, eta, ROWS),
     }

@@ -72,7 +72,7 @@ def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
     return np.divide(above_N, below_N, out=share_N, where=below_N > 0).clip(0, 1)
 
 
-def static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
+def expected_static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
     """E[L] at every step under each static share: [steps + 1, N].
 
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
@@ -130,7 +130,7 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
         mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
         quantile = two_sided_t_quantile(LEVEL, paths - 1)
-        exact_T = mean_T if share is None else static_losses(setting, vector(share))[:, 0]
+        exact_T = mean_T if share is None else expected_static_losses(setting, vector(share))[:, 0]
         rows += [
             {
                 "setting": setting.name,
@@ -156,7 +156,7 @@ class BestStatic(NamedTuple):
 def best_static_mixture(setting: ExampleSetting) -> BestStatic:
     """The static share, of 0, 0.01 ... 1, with the lowest last expected loss."""
     share_N = np.linspace(0, 1, 101)
-    last_N = static_losses(setting, share_N)[-1]
+    last_N = expected_static_losses(setting, share_N)[-1]
     return BestStatic(round(float(share_N[last_N.argmin()]), 2), float(last_N.min()))
 
 

@@ -53,14 +53,14 @@ def write_theory_records(out: Path, sizes: TheorySizes = TheorySizes()) -> None:
 def theory_records(sizes: TheorySizes) -> dict[str, list[Row]]:
     """The rows of every record by its name."""
 
-    def stream(index: int) -> np.random.Generator:
+    def random_generator(index: int) -> np.random.Generator:
         return np.random.default_rng([SEED, index])
 
     return {
-        "example": example.curve_rows(example.FIGURE, sizes.paths, stream(0)),
+        "example": example.curve_rows(example.FIGURE, sizes.paths, random_generator(0)),
         "example_settings": example.comparison_rows(
-            example.paper_example_settings(), sizes.paths, stream(1)
+            example.paper_example_settings(), sizes.paths, random_generator(1)
         ),
-        "descent": descent.descent_rows(sizes.draws, stream(3)),
-        "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, stream(5)),
+        "descent": descent.descent_rows(sizes.draws, random_generator(3)),
+        "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, random_generator(5)),
     }

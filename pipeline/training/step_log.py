@@ -42,7 +42,7 @@ class Meter:
         )
         """FLOP/s that one device can reach; None where that is not known."""
 
-    def pace_columns(self, seconds: float) -> dict[str, float]:
+    def speed_and_memory_columns(self, seconds: float) -> dict[str, float]:
         """What a step of so many seconds makes of the tokens, the devices' peak and memory."""
         peak = (self.peak_flops_per_second or math.nan) * self._devices
         return {
@@ -193,7 +193,7 @@ class StepLog:
         one, self.unwritten = self.unwritten, None
         if one is not None:
             with self._records.timed("gradient"):
-                self.refuse_non_finite(one.result.signals, one.result.norm)
+                self.refuse_non_finite(one.result.signals, one.result.gradient_norm)
             with self._records.timed("records"):
                 self._add_step(one)
 
@@ -210,9 +210,9 @@ class StepLog:
             tokens=(step + 1) * self._work.training.rows * self._work.training.length,
             loss=loss,
             learning_rate=rate,
-            gradient_norm=result.norm,
+            gradient_norm=result.gradient_norm,
             seconds=seconds,
-            **self._meter.pace_columns(seconds),
+            **self._meter.speed_and_memory_columns(seconds),
         )
         records.add_row_per_domain("domain_losses", step, loss=result.losses)
         records.add_row_per_domain("weights", step, weight=weights_K, count=count_K)

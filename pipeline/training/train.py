@@ -309,7 +309,7 @@ class _Training:
             self.log.write_pending_step()
             with self.records.timed("validation"):
                 self.log.record_validation_alarms(
-                    step, self.engine.domain_losses("validation", recipe.rows)
+                    step, self.engine.measure_domain_losses("validation", recipe.rows)
                 )
 
     def _train_step(self) -> None:
@@ -325,7 +325,7 @@ class _Training:
             self.log.add_statistics(step, *fresh)
         # A rule may write into its state.
         weights_K = self.method.weights(engine.state, step).copy()
-        result = engine.backward()
+        result = engine.draw_rows_and_compute_gradient()
         with timed("optimizer"):
             rate = learning_rate.learning_rate_at_step(step, self.work.training)
             learning_rate.set_learning_rate(self.optimizer, rate)
@@ -334,7 +334,7 @@ class _Training:
         with timed("method"):
             if engine.needs_to_observe:
                 self.log.refuse_non_finite(result.signals)
-            engine.observe(result)
+            engine.observe_and_end_step(result)
         self.log.write_pending_step()
         seconds = time.perf_counter() - began
         self.log.unwritten = UnwrittenStep(

@@ -22,7 +22,7 @@ def write_source(folder, texts, *, entropy=None):
     documents = [store.Document(str(number), text) for number, text in enumerate(texts)]
     file = folder / "documents.parquet"
     facts = {
-        **store.write_documents(documents, file),
+        **store.write_documents_and_return_facts(documents, file),
         "revision": "by hand",
         "licence": "CC0-1.0",
         "skipped": {"blank": 2},

@@ -22,7 +22,9 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):
     def digest(*documents):
         written = [store.Document(*document) for document in documents]
-        return store.write_documents(written, tmp_path / "some.parquet")["documents_sha256"]
+        return store.write_documents_and_return_facts(written, tmp_path / "some.parquet")[
+            "documents_sha256"
+        ]
 
     hashes = [
         digest(("1", "ab")),

@@ -60,25 +60,32 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
     atomic_files.write_json(tmp_path / "t.json", values)
     tokenizer.build_tokenizer(tmp_path / "t.json", [], tmp_path / "tok.model")
     (tmp_path / "out").mkdir()
-    hf_folder._write_tokenizer(tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64)
+    hf_folder._write_tokenizer_and_return_eos(
+        tmp_path / "out", Tokenizer(tmp_path / "tok.model"), 64
+    )
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
     assert theirs(["row", "row"])["input_ids"] == [[2], [2]]
-    hf_folder._compare_tokenizers(tmp_path / "out", Tokenizer(tmp_path / "tok.model"))
+    hf_folder._compare_tokenizers_and_count_texts(
+        tmp_path / "out", Tokenizer(tmp_path / "tok.model")
+    )
 
 
 def test_the_export_finds_one_text_that_is_cut_otherwise(corpora, tmp_path, monkeypatch):
     ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_folder._normalizer
-    assert hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "right"), ours) > 100
+    assert (
+        hf_folder._compare_tokenizers_and_count_texts(tokenizer_of(ours, tmp_path / "right"), ours)
+        > 100
+    )
     strip = tokenizers.normalizers.Replace("\u3000", "")
     both = tokenizers.normalizers.Sequence
     monkeypatch.setattr(hf_folder, "_normalizer", lambda spec: both([strip, steps(spec)]))
     with pytest.raises(InputError, match=r"tokenizers cuts 1 of \d+ texts otherwise than"):
-        hf_folder._compare_tokenizers(tokenizer_of(ours, tmp_path / "wrong"), ours)
+        hf_folder._compare_tokenizers_and_count_texts(tokenizer_of(ours, tmp_path / "wrong"), ours)
 
 
 def tokenizer_of(ours, folder):
     folder.mkdir()
-    hf_folder._write_tokenizer(folder, ours, 64)
+    hf_folder._write_tokenizer_and_return_eos(folder, ours, 64)
     return folder
 
 

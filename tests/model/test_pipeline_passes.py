@@ -113,7 +113,7 @@ def test_measuring_leaves_the_gradient_of_an_ordinary_step(method, counts):
     torch.testing.assert_close(gradient, expected, rtol=1e-5, atol=1e-7)
     assert plain.signals.statistics is None
     assert found.signals.statistics is not None
-    assert found.norm == pytest.approx(plain.norm, rel=1e-5)
+    assert found.gradient_norm == pytest.approx(plain.gradient_norm, rel=1e-5)
     torch.testing.assert_close(
         found.signals.loss_K, plain.signals.loss_K, rtol=1e-6, atol=0, equal_nan=True
     )

@@ -140,7 +140,7 @@ def test_the_order_without_a_list_is_that_of_a_hash():
         # Rows of an asked row's video are no demonstrations.
         asked = [row("video|0", cluster="video")]
         others = [*others, row("video|1", cluster="video")]
-        return prepared_task.order_candidates(task, asked, others, seed)
+        return prepared_task.demonstration_candidates(task, asked, others, seed)
 
     others = [row(f"s{n}|{n}", cluster=f"s{n}") for n in range(20)]
     expected = sorted(

@@ -125,7 +125,7 @@ def test_equality_holds_for_orthogonal_losses_alone(measured):
 @pytest.mark.parametrize("cosine", [-0.2, 0.0, 0.3])
 def test_best_weights_have_the_lowest_plain_bound(cosine):
     problem, theta_D = leaning_problem("", vector(1, 5, 0), cosine), vector(1, -2, 0.5)
-    best_K = descent.best_weights(problem, theta_D, 0.7, 8)
+    best_K = descent.conceptual_pike_weights(problem, theta_D, 0.7, 8)
     lowest = descent.bound_row(problem, theta_D, best_K, 0.7, 8)["plain"]
     generator = np.random.default_rng(0)
     for _ in range(50):
@@ -142,7 +142,7 @@ def test_a_beta_that_needs_no_rows_of_any_domain(cosine):
     L, eta, b, c, aligned = problem.smoothness_of_sum(), 0.3, 8, abs(cosine) / 2, abs(cosine)
     for _ in range(40):
         theta_D = 3 * generator.standard_normal(3)
-        weights_K = descent.best_weights(problem, theta_D, eta, b)
+        weights_K = descent.conceptual_pike_weights(problem, theta_D, eta, b)
         now = problem.losses(theta_D[None]).sum()
         largest = problem.statistics(theta_D).squared_norm_K.max()
         promised = eta * (1 - 2 * c * 2) * largest

@@ -47,11 +47,11 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
         method_registry.build_method("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient
     )
     for _ in range(3):
-        result = engine.backward()
+        result = engine.draw_rows_and_compute_gradient()
         optimizer.step()
-        engine.observe(result)
+        engine.observe_and_end_step(result)
     with pytest.raises(NotImplementedError, match="meta"):
-        _ = result.norm
+        _ = result.gradient_norm
 
 
 def test_a_block_has_no_graph_breaks():
