@@ -95,7 +95,7 @@ class Stepper:
         self.engine.step = step
         self.engine.measure_before_step()
         self.method.weights(self.engine.state, step)
-        left = self.engine.draw_rows_and_compute_gradient()
+        left = self.engine.backward()
         self.optimizer.step()
         self.engine.observe_and_end_step(left)
 

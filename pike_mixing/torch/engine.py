@@ -3,7 +3,7 @@
     engine = Engine(method, rows, StepGradient(model, passes, ...))
     for step in range(steps):
         engine.measure_before_step()         # what is due before the step's rows are drawn
-        result = engine.draw_rows_and_compute_gradient()  # the gradient that the method wants
+        result = engine.backward()  # the gradient that the method wants
         optimizer.step()
         engine.observe_and_end_step(result)  # the method sees the step
 
@@ -131,7 +131,7 @@ class Engine:
     def _observe_signals(self, signals: Signals) -> None:
         self.state = self.method.observe(self.state, signals)
 
-    def draw_rows_and_compute_gradient(self) -> StepResult:
+    def backward(self) -> StepResult:
         """Draws the step's rows and leaves the gradient that the method wants."""
         timed, count_K = self.gradient.passes.timed, self.counts(self.step)
         with timed("data"):

@@ -325,7 +325,7 @@ class _Training:
             self.log.add_statistics(step, *fresh)
         # A rule may write into its state.
         weights_K = self.method.weights(engine.state, step).copy()
-        result = engine.draw_rows_and_compute_gradient()
+        result = engine.backward()
         with timed("optimizer"):
             rate = learning_rate.learning_rate_at_step(step, self.work.training)
             learning_rate.set_learning_rate(self.optimizer, rate)

@@ -47,7 +47,7 @@ def test_a_step_of_mix_is_launched_where_no_number_can_be_read():
         method_registry.build_method("mix", {}, "mix"), Ones(passes, 2, "meta"), gradient
     )
     for _ in range(3):
-        result = engine.draw_rows_and_compute_gradient()
+        result = engine.backward()
         optimizer.step()
         engine.observe_and_end_step(result)
     with pytest.raises(NotImplementedError, match="meta"):
