@@ -60,7 +60,9 @@ rule table:
     input:
         unpack(reads("table")),
         # Its manifest says whether it is another.
-        file=lambda wildcards: ancient(PLAN.database_path_of_output("table", wildcards.table)),
+        file=lambda wildcards: ancient(
+            PLAN.database_path_of_output("table", wildcards.table)
+        ),
     output:
         md=f"{RESULTS}/tables/{{table}}.md",
         csv=report(
@@ -91,7 +93,9 @@ rule figure:
     input:
         unpack(reads("figure")),
         # Its manifest says whether it is another.
-        file=lambda wildcards: ancient(PLAN.database_path_of_output("figure", wildcards.figure)),
+        file=lambda wildcards: ancient(
+            PLAN.database_path_of_output("figure", wildcards.figure)
+        ),
     output:
         svg=report(
             f"{RESULTS}/figures/{{figure}}.svg",
