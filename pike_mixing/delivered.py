@@ -342,7 +342,7 @@ class Delivered:
             off_K = self._token_share_p_values() <= level
             off_K = off_K & (off_K & (never_p_K <= level)).any()
         of_domains = [
-            *self._ended_findings(self._ended_p_values() <= level),
+            *self._ended_findings(self._no_row_since_last_p_values() <= level),
             *self._never_came_findings((sums["rows"] == 0) & (never_p_K <= level)),
             *(self._no_tokens_findings() if self.of == "tokens" else ()),
         ]
@@ -431,7 +431,7 @@ class Delivered:
         lack_K, mean_K = self._token_deficits_and_mean_row_tokens()
         return np.exp(-lack_K / (self.longest or (LONGEST_ROW * mean_K).clip(min=1e-9)))
 
-    def _ended_p_values(self) -> Floats:
+    def _no_row_since_last_p_values(self) -> Floats:
         """Chance of no row since each domain's last, at most [K]."""
         sums, rows_K = self._sums, self._sums["rows"]
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -235,7 +235,7 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
         for path in arguments.source:
             read_sides.add_scores_of_path(path, model or long_table.EVERY, model, read)
     # Folders of one run each are runs of one recipe, a folder of several is a recipe.
-    found = evaluations.make_runs_of_evaluations(read)
+    found = evaluations.merge_logs_of_each_evaluation(read)
     evaluations.average_repeats(
         read, evaluations.pool_lone_evaluations(read, found, long_table.EVERY)
     )

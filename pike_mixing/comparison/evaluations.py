@@ -34,12 +34,12 @@ def group_logs_into_runs(scores: Scores) -> None:
 
     Raises:
         InputError: a side has several evaluations of a task under one model's name, and nothing
-            says what they are; or as `make_runs_of_evaluations`.
+            says what they are; or as `merge_logs_of_each_evaluation`.
     """
-    average_repeats(scores, make_runs_of_evaluations(scores))
+    average_repeats(scores, merge_logs_of_each_evaluation(scores))
 
 
-def make_runs_of_evaluations(scores: Scores) -> list[Evaluation]:
+def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
     """Makes one run of the logs of each evaluation.
 
     Of the logs of one folder that name the same weights, the first of each task are one evaluation,

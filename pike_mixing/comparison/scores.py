@@ -215,7 +215,7 @@ class Scores:
     unread_metrics: dict[str, dict[str, None]] = field(default_factory=dict)
     """By task the names of metrics that were there and not asked for."""
     logs: dict[Path, Log] = field(default_factory=dict)
-    """By resolved path, each log that was read; `make_runs_of_evaluations` makes runs of them."""
+    """By resolved path, each log that was read (`merge_logs_of_each_evaluation`)."""
 
     def add_log(self, log: Log) -> Run:
         """Notes a log; returns the run that its scores are added to.

@@ -67,22 +67,22 @@ class Plan:
     def stages(
         self,
         paths: Mapping[str, str],
-        steps: int,
-        rows: int,
+        total_steps: int,
+        total_rows: int,
         fields: Mapping[str, str] | None = None,
     ) -> list[Stage]:
-        """Steps, paths, whole rows and fields of each stage, without domains of share 0."""
+        """First step, paths, whole rows and fields of each stage, without domains of share 0."""
         field_of = dict.fromkeys(self.domains, "text") | dict(fields or {})
         result = []
         ends = (*self.starts[1:], 1.0)
         for start, end, shares in zip(self.starts, ends, self.shares, strict=True):
-            count_K = apportion(np.array(shares), round((end - start) * rows)).tolist()
+            count_K = apportion(np.array(shares), round((end - start) * total_rows)).tolist()
             sources = tuple(
                 DomainSource(name, paths.get(name, ""), share, count, field_of[name])
                 for name, share, count in zip(self.domains, shares, count_K, strict=True)
                 if share >= SMALLEST
             )
-            result.append(Stage(round(start * steps), sources))
+            result.append(Stage(round(start * total_steps), sources))
         return result
 
 

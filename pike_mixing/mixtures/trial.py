@@ -72,7 +72,7 @@ class Trial:
     """The saved law of the mean of all losses."""
 
 
-def run_trial(seed: int = 0) -> Trial:
+def judge_law_on_public_models(seed: int = 0) -> Trial:
     """Fits the law to the runs of 1M, and judges it on those of 1B.
 
     Intervals are drawn by the seed.
@@ -115,11 +115,12 @@ def run_and_describe_trial(arguments: argparse.Namespace) -> str:
     """What the trial found, as text or JSON.
 
     Raises:
-        InputError: a wrong option, a file that cannot be written, or what `run_trial` refuses.
+        InputError: a wrong option, a file that cannot be written, or what
+            `judge_law_on_public_models` refuses.
     """
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
-    found = run_trial(arguments.seed)
+    found = judge_law_on_public_models(arguments.seed)
     written = _write_and_list_law_and_page(found, arguments.out)
     if arguments.format == "text":
         return "\n".join([*_trial_lines(found), *written])

@@ -96,7 +96,7 @@ class Engine:
         timed = self.gradient.passes.timed
         if due is not None and due.fresh and due.is_due(self.step):
             with timed("statistics"):
-                result = self._measure_fresh(due)
+                result = self._measure_fresh_and_observe(due)
         if compare is not None and compare.is_due(self.step):
             with timed("validation"):
                 loss_K = self.measure_domain_losses("comparison", compare.rows)
@@ -111,7 +111,7 @@ class Engine:
         read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows_per_domain))
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
-    def _measure_fresh(self, due: StatisticsNeed) -> FreshStatistics:
+    def _measure_fresh_and_observe(self, due: StatisticsNeed) -> FreshStatistics:
         count_K = self.counts(self.step).clip(min=due.rows)
         began, result, gram_KxK = time.perf_counter(), [], None
         passes, model = self.gradient.passes, self.gradient.target.model

@@ -355,9 +355,11 @@ TEXT = tuple(name for name, reader in FORMATS.items() if reader is _read_text_fi
 """Suffixes of files that are one text each."""
 
 
-def refuse_unknown_formats(names: Sequence[str], place: str, remedy: str | None = None) -> None:
+def refuse_files_of_unknown_format(
+    file_names: Sequence[str], place: str, remedy: str | None = None
+) -> None:
     """Stops at files whose suffix is none of `FORMATS`."""
-    unknown = [name for name in names if format_suffix(name) not in FORMATS]
+    unknown = [name for name in file_names if format_suffix(name) not in FORMATS]
     if unknown:
         first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         raise InputError(

@@ -119,5 +119,5 @@ class HuggingFaceSource(HuggingFaceSettings):
                 f"{self.data_files or [self.config, self.split]}: check the patterns"
             )
         where = f"dataset {self.dataset!r}"
-        file_formats.refuse_unknown_formats(result, where, "name other files in data_files")
+        file_formats.refuse_files_of_unknown_format(result, where, "name other files in data_files")
         return result

@@ -118,7 +118,7 @@ class LocalSource(LocalSettings, Source):
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:
                 raise InputError(f"files: {setting} names all of them, none is left: name more")
-        file_formats.refuse_unknown_formats(result, "files")
+        file_formats.refuse_files_of_unknown_format(result, "files")
         common = os.path.commonpath([Path(name).absolute().parent for name in result])
         return [
             NamedFile(Path(name), Path(os.path.relpath(name, common)).as_posix()) for name in result

@@ -45,7 +45,7 @@ class QuestionSet:
     """What a manifest says of it."""
 
     @property
-    def identity(self) -> tuple[str, int, str]:
+    def task_shots_and_formulation(self) -> tuple[str, int, str]:
         """The columns that say what was asked."""
         return self.task, self.shots, self.formulation
 
@@ -110,11 +110,12 @@ def grade_answers(questions: QuestionSet, sums: list[Floats], alone: list[Floats
     )
 
 
-def accuracy_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
+def accuracy_rows_by_metric(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Task, shots, formulation, metric, value and error in percent, examples."""
     examples = len(questions.items)
     return [
-        (*questions.identity, name, *value, examples) for name, value in result.accuracy.items()
+        (*questions.task_shots_and_formulation, name, *value, examples)
+        for name, value in result.accuracy.items()
     ]
 
 
@@ -129,7 +130,7 @@ def choice_rows(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]
     picks = result.pick_I.tolist()
     return [
         (
-            *questions.identity,
+            *questions.task_shots_and_formulation,
             item.id,
             item.cluster,
             item.gold,

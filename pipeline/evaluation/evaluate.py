@@ -170,7 +170,7 @@ def _evaluate_model(
                 rows["token_losses"].append((name, searched.nll_N.tolist()))
     for one in questions:
         result = answers.ask_model(model, one, batch_tokens=batch_tokens)
-        rows["accuracies"] += answers.accuracy_rows(one, result)
+        rows["accuracies"] += answers.accuracy_rows_by_metric(one, result)
         rows["choices"] += answers.choice_rows(one, result)
     return rows
 

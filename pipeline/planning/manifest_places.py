@@ -75,7 +75,7 @@ def database_settings(experiment: Settings) -> Settings:
     """What decides the content of a database, of all that it is given: folders do not.
 
     That of all runs holds the configuration, which the report shows. `experiment` is as
-    `Plan.experiment_settings_of_selection` gives it.
+    `Plan.database_settings_of_selection` gives it.
     """
     config = fill_rule_and_finder_defaults(experiment["config"])
     runs = {

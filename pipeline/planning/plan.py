@@ -183,7 +183,7 @@ class Plan:
         """Path and content of every settings file that a stage reads."""
         names = (None, *self.selection_by_database)
         written = {
-            self.database_files(name).settings: self.experiment_settings_of_database(name)
+            self.settings_and_database_paths(name).settings: self.settings_of_database(name)
             for name in names
         }
         for folder in ("sources", "tokenizers", "corpora", "tables", "figures"):
@@ -202,20 +202,20 @@ class Plan:
                 written[f"{self.results}/runs/{run}/{name}.json"] = values
         return written
 
-    def experiment_settings_of_database(self, name: str | None) -> Settings:
+    def settings_of_database(self, name: str | None) -> Settings:
         """What the database of a selection of runs is built from; without a name: of all runs.
 
         Raises:
             InputError: no table or figure reads one of that name.
         """
         if not name:
-            return self.experiment_settings_of_selection(Selection(tuple(self.runs)))
+            return self.database_settings_of_selection(Selection(tuple(self.runs)))
         if name not in self.selection_by_database:
             raise InputError(unknown_name_message(name, self.selection_by_database, "databases"))
         selection = self.selection_by_database[name]
-        return {**self.experiment_settings_of_selection(selection), "views": selection.views}
+        return {**self.database_settings_of_selection(selection), "views": selection.views}
 
-    def experiment_settings_of_selection(self, selection: Selection) -> Settings:
+    def database_settings_of_selection(self, selection: Selection) -> Settings:
         """What a database is built from.
 
         Without records of its runs it holds settings, corpora and the mixtures that they are to
@@ -279,7 +279,7 @@ class Plan:
                 "rules": self.rule_descriptions(),
             }
         if section == "databases":
-            return manifest_places.database_settings(self.experiment_settings_of_database(name))
+            return manifest_places.database_settings(self.settings_of_database(name))
         return self.section_entry(section, name)
 
     @functools.cached_property
@@ -372,7 +372,7 @@ class Plan:
             result["requested"] = Selection(self.requested)
         return result
 
-    def database_files(self, name: str | None) -> DatabaseFiles:
+    def settings_and_database_paths(self, name: str | None) -> DatabaseFiles:
         """Paths of the database of a selection of runs; None: of all runs."""
         at = "experiment", "pike"
         if name is not None:
@@ -383,14 +383,14 @@ class Plan:
 
     def report_database_files(self) -> DatabaseFiles:
         """Paths of the database of the report: of the runs that were asked for."""
-        return self.database_files(
+        return self.settings_and_database_paths(
             "requested" if "requested" in self.selection_by_database else None
         )
 
     def database_path_of_output(self, kind: str, name: str) -> str:
         """The database that a table or figure reads: it holds the runs that it needs."""
         self.section_entry(f"{kind}s", name)
-        return self.database_files(self.database_name_by_output[kind, name]).database
+        return self.settings_and_database_paths(self.database_name_by_output[kind, name]).database
 
     def rule_descriptions(self) -> dict[str, str]:
         """What the mixing rules of the plan do, in the report's words, by rule."""

@@ -135,7 +135,7 @@ class RuleInputs:
         return {}
 
     def _inputs_of_database(self, selection: str) -> dict[str, list[str]]:
-        experiment = self.plan.experiment_settings_of_database(selection)
+        experiment = self.plan.settings_of_database(selection)
         return {
             "records": [place for _, _, place in manifest_places.database_manifests(experiment)]
         }

@@ -232,8 +232,8 @@ def refuse_misread_profile(path: Path) -> None:
                 f"{path}: {name}: at the margin it is no resource: put two spaces before it, "
                 "below default-resources, or four, below a rule of set-resources"
             )
-    read = _values_by_place(yaml.safe_load(text) or {})
-    for (section, name), value in _values_by_place(content).items():
+    read = _resources_by_place(yaml.safe_load(text) or {})
+    for (section, name), value in _resources_by_place(content).items():
         place, misread = f"{path}: {section}: {name}", read[section, name]
         if value is None:
             raise InputError(f"{place}: there is no value: write one, or take the line out")
@@ -243,7 +243,7 @@ def refuse_misread_profile(path: Path) -> None:
         raise InputError(f"{place}: Snakemake reads {misread} here: put the value in quotes")
 
 
-def _values_by_place(content: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
+def _resources_by_place(content: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     """What a profile sets, by the words for its section and by name."""
     sections = {"default-resources": content.get("default-resources")}
     of_rules = content.get("set-resources")

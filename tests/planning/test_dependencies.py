@@ -209,7 +209,7 @@ def test_tables_show_the_runs_that_were_asked_for(chained):
     settings = "results/settings/databases/requested.json"
     assert plan.report_database_files() == (settings, "results/databases/requested.duckdb")
     found = named("found", 100)
-    shown = plan.experiment_settings_of_selection(Selection(plan.requested))
+    shown = plan.database_settings_of_selection(Selection(plan.requested))
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}
 
 

@@ -159,5 +159,5 @@ def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
     names = [plan.database_name_by_output["figure", name] for name in ("losses", "weights")]
     assert plan.selection_by_database[names[0]].runs == plan.selection_by_database[names[1]].runs
     run = "symbols/nano/pike/seed220"
-    held = [plan.experiment_settings_of_database(name)["runs"][run] for name in names]
+    held = [plan.settings_of_database(name)["runs"][run] for name in names]
     assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]

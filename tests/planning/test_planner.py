@@ -232,7 +232,7 @@ def test_a_table_needs_the_runs_that_it_selects(small):
 
 def test_a_database_of_some_runs_knows_what_they_stand_on(small):
     run = "symbols/nano/mix/seed1"
-    experiment = planned(small).experiment_settings_of_selection(Selection((run,)))
+    experiment = planned(small).database_settings_of_selection(Selection((run,)))
     assert list(experiment["runs"]) == [run]
     assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
     assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
@@ -488,9 +488,7 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.experiment_settings_of_selection(Selection(("installed/nano/mix/seed0",)))[
-        "tasks"
-    ]
+    folders = plan.database_settings_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
     assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
@@ -546,7 +544,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
         plan.database_path_of_output("table", "table6")
         == "results/databases/untrained-table5.duckdb"
     )
-    record = plan.experiment_settings_of_selection(Selection(plan.requested, is_trained=False))[
+    record = plan.database_settings_of_selection(Selection(plan.requested, is_trained=False))[
         "runs"
     ]["symbols/nano/mix/seed220"]
     assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
@@ -572,7 +570,7 @@ def test_a_database_of_some_runs_records_what_it_reads_of_the_configuration(
 ):
     def recorded():
         runs = tuple(f"symbols/nano/pike/seed{seed}" for seed in (0, 1))
-        some = plan.experiment_settings_of_selection(Selection(runs))
+        some = plan.database_settings_of_selection(Selection(runs))
         return atomic_files.canonical_json(
             manifest_places.database_settings({**some, "config": small})
         )

@@ -82,7 +82,7 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     found = [
         place
         for _, _, place in manifest_places.database_manifests(
-            plan.experiment_settings_of_selection(Selection((PIKE,)))
+            plan.database_settings_of_selection(Selection((PIKE,)))
         )
     ]
     folder = f"results/runs/{PIKE}"
@@ -92,7 +92,7 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     name = "table-table1"
     selected = reads.job_inputs("database_of_selection", name).paths()
     expected = manifest_places.database_manifests(
-        plan.experiment_settings_of_selection(plan.selection_by_database[name])
+        plan.database_settings_of_selection(plan.selection_by_database[name])
     )
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
