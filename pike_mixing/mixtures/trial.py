@@ -140,8 +140,8 @@ def _trial_lines(trial: Trial) -> list[str]:
         f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), "
         "each trained on a different mixture.",
         f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
-        "mixture, and the model with",
-        "the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
+        "mixture, and for each column",
+        "the model with the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
         "in nats per token.",
         "In parentheses: 95 % bootstrap intervals.",
         "",
