@@ -141,9 +141,9 @@ def _trial_lines(trial: Trial) -> list[str]:
         "each trained on a different mixture.",
         f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
         "mixture, and for each column",
-        "the model with the lowest prediction is chosen. Losses were measured on web text and 12 other domains, "
-        "in nats per token.",
-        "In parentheses: 95 % bootstrap intervals.",
+        "the model with the lowest prediction is chosen. Losses were measured on web text and 12 "
+        "other domains,",
+        "in nats per token. In parentheses: 95 % bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
