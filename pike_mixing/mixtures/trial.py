@@ -21,7 +21,7 @@ from pike_mixing.mixtures import explore
 from pike_mixing.swarms import catalogue
 
 FINDER = "mixing-law"
-TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of all 13"}
+TARGETS = {"pile_cc": "web text", "mean of 13 losses": "mean of 13 domains"}
 """RegMix's own target, web text, and the harder one, all that it measures: with their columns."""
 MEASURES = (
     ("spearman", "rank correlation of predicted and measured losses", 3, 1),
@@ -139,11 +139,11 @@ def _trial_lines(trial: Trial) -> list[str]:
     lines = [
         f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), "
         "each trained on a different mixture.",
-        f"Tested on {N} public models of 1B parameters: the loss of each is predicted from its "
-        "mixture, and for each column",
-        "the model with the lowest prediction is chosen. Losses were measured on web text and 12 "
-        "other domains,",
-        "in nats per token. In parentheses: 95 % bootstrap intervals.",
+        f"Tested on {N} public models of 1B parameters, once for the loss on web text, and once "
+        "for the mean loss on 13 domains:",
+        "the loss of each model is predicted from its mixture, and the model with the lowest "
+        "prediction is chosen.",
+        "Losses are in nats per token. In parentheses: 95 % bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
@@ -161,7 +161,7 @@ def _trial_lines(trial: Trial) -> list[str]:
         "",
         *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
-        "Mixtures for the mean of all 13:",
+        "Mixtures for the mean of 13 domains:",
         "",
         *_mixture_lines(trial),
         "",
