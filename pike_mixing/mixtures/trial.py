@@ -150,8 +150,8 @@ def _trial_lines(trial: Trial) -> list[str]:
     for key, words, digits, sign in MEASURES:
         line = f"{words:<{LABEL}}"
         for one in trial.scores:
-            numbers = sorted(sign * one[key][name] for name in ("low", "value", "high"))
-            low, value, high = (f"{number:.{digits}f}" for number in numbers)
+            of_row = ("value", *("low", "high")[::sign])
+            value, low, high = (f"{sign * one[key][name]:.{digits}f}" for name in of_row)
             line += f"{value} ({low} to {high})".rjust(26)
         lines.append(line)
     slope = trial.scores[1]["slope"]

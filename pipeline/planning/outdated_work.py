@@ -139,6 +139,7 @@ class PlanComparison:
     def differences(self, rule: str, name: str) -> tuple[made_from.RecordDifference, ...]:
         """How a finished piece of work differs from the plan; nothing of what is not finished."""
         manifest = Path(self.plan.manifest_path(rule, name))
+        # Of most work of a new plan nothing is there: its settings are not worked out.
         if not manifest.is_file():
             return ()
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)

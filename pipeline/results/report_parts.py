@@ -14,6 +14,10 @@ from pipeline.results import labels, number_marks, report_facts, result_manifest
 from pipeline.runtime import atomic_files, output_formats
 
 FINDERS = Path(__file__).parents[2] / "docs" / "finders.md"
+FINDERS_ABSENT = """# How good the finders are
+
+This page is docs/finders.md of the repository, which is not installed here.
+"""
 
 
 def load_templates() -> jinja2.Environment:
@@ -134,11 +138,11 @@ def read_figure(path: Path) -> dict[str, Any]:
 
 
 def read_finders_page() -> Markup:
-    """`docs/finders.md` as a page, if it is there: wide tables scroll, links into docs/ are words.
+    """`docs/finders.md` as a page: wide tables scroll, links into docs/ are words.
 
-    A row of a table is a line.
+    A row of a table is a line. Where the package is installed without docs/, the page says so.
     """
-    text = FINDERS.read_text(encoding="utf-8") if FINDERS.is_file() else ""
+    text = FINDERS.read_text(encoding="utf-8") if FINDERS.is_file() else FINDERS_ABSENT
     text = re.sub(r"\[([^]]*)\]\([^)\s]*\.md[^)\s]*\)", r"\1 (docs)", text)
     html = MarkdownIt("commonmark").enable("table").render(text)
     html = re.sub(

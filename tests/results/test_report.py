@@ -109,6 +109,13 @@ def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
     assert not any("built-in method" in text for text in texts.values())
 
 
+def test_a_report_without_the_docs_says_which_page_is_not_here(monkeypatch, tmp_path):
+    monkeypatch.setattr(report_parts, "FINDERS", tmp_path / "finders.md")
+    assert "docs/finders.md of the repository, which is not installed here" in (
+        report_parts.read_finders_page()
+    )
+
+
 def test_the_first_page_is_small_and_its_picture_has_every_method_and_scenario(texts):
     assert len(texts["index"].encode()) < 400_000
     picture = texts["index"].split('<section id="verdicts">')[1].split("</section>")[0]
