@@ -29,7 +29,7 @@ import numpy as np
 from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
-from pike_mixing.comparison import mean_difference, read_sides, scores, sign_flip, verdicts
+from pike_mixing.comparison import mean_difference, p_values, read_sides, scores, verdicts
 from pike_mixing.comparison.distributions import two_sided_normal_quantile
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
@@ -161,8 +161,8 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
     return {
         "unpaired z": bool(abs(d_I.mean()) > half),
         "paired bootstrap over items": bool(low > 0 or high < 0),
-        "McNemar": sign_flip.exact_sign_flip_p(d_I) < LEVEL if points else None,
-        "sign test over tasks": sign_flip.exact_sign_flip_p(np.sign(apart)) < LEVEL
+        "McNemar": p_values.exact_sign_flip_p(d_I) < LEVEL if points else None,
+        "sign test over tasks": p_values.exact_sign_flip_p(np.sign(apart)) < LEVEL
         if len(tasks) > 1
         else None,
     }

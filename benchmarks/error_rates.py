@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from benchmarks import measure
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import detectable, mean_difference, sign_flip
+from pike_mixing.comparison import detectable, mean_difference, p_values
 from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import claim_tests, speedups, sql_views
@@ -166,8 +166,8 @@ def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
         for run in runs[1:]
     ]
     # What is above 5 % alone changes no verdict of the others.
-    p_M = [mean_difference.p_value_if_enough(one) if differs(one) else 1.0 for one in found]
-    return any(p is not None and p < mean_difference.LEVEL for p in sign_flip.holm_adjusted(p_M))
+    p_M = [p_values.p_value_if_enough(one) if differs(one) else 1.0 for one in found]
+    return any(p is not None and p < mean_difference.LEVEL for p in p_values.holm_adjusted(p_M))
 
 
 class Views:

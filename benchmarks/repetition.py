@@ -26,7 +26,7 @@ import yaml
 from benchmarks import records
 from benchmarks.records import ROOT
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.finders import mixture_design
 from pike_mixing.finders.exposure_law import ExposureLaw
 from pike_mixing.finders.gaussian_process import GaussianProcess
@@ -293,7 +293,7 @@ def outcomes(
     }
     found = {name: _over_assignments(values_A) for name, values_A in apart.items()}
     asked = list(plan["hypotheses"])
-    adjusted = sign_flip.holm_adjusted([found[name][2] for name in asked])
+    adjusted = p_values.holm_adjusted([found[name][2] for name in asked])
     return {
         "errors": {name: float(error.mean()) for name, error in errors.items()},
         "outcomes": {
@@ -314,7 +314,7 @@ def _over_assignments(value_A: Floats) -> tuple[float, float | None, float | Non
         np.repeat(value_A[:, None], 2, axis=1), np.ones(2), np.arange(2)
     )
     found = mean_difference.estimate([part])
-    return found.difference, mean_difference.half_width(found), mean_difference.p_value(found)
+    return found.difference, mean_difference.half_width(found), p_values.p_value(found)
 
 
 if __name__ == "__main__":

@@ -368,12 +368,12 @@ class FoldMean(NamedTuple):
 
 def mean_over_folds(value_FxT: Floats) -> FoldMean:
     """The mean with its error: folds are what seeds are elsewhere, targets what documents are."""
-    from pike_mixing.comparison import mean_difference
+    from pike_mixing.comparison import mean_difference, p_values
 
     targets = value_FxT.shape[1]
     part = mean_difference.differences_of_sums(value_FxT, np.ones(targets), np.arange(targets))
     found = mean_difference.estimate([part])
-    half_width, p = mean_difference.half_width(found), mean_difference.p_value(found)
+    half_width, p = mean_difference.half_width(found), p_values.p_value(found)
     return FoldMean(found.difference, half_width, p)
 
 
@@ -384,7 +384,7 @@ def differences_from_board(
 
     p-values are Holm's, of all of them together.
     """
-    from pike_mixing.comparison import sign_flip
+    from pike_mixing.comparison import p_values
 
     rows = []
     for other in board:
@@ -397,7 +397,7 @@ def differences_from_board(
             about = {"against": other["method"], "cell": cell, "measure": measure}
             numbers = {"difference": found.mean, "half": found.half_width, "p": found.p}
             rows.append(about | numbers)
-    for row, p in zip(rows, sign_flip.holm_adjusted([row["p"] for row in rows]), strict=True):
+    for row, p in zip(rows, p_values.holm_adjusted([row["p"] for row in rows]), strict=True):
         row["p"] = p
     return rows
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import two_sided_t_quantile
@@ -282,29 +281,3 @@ def interval_widening(estimate: Estimate) -> float:
     if not estimate.unseen or without is None:
         return 1.0
     return (half_width(estimate) or 0.0) / without if without else math.inf
-
-
-def p_value(estimate: Estimate) -> float | None:
-    """The level at which the interval of `half_width` touches zero.
-
-    Below 1e-100 it is 0, above 0.999998 it is 1.
-    """
-    if estimate.of_items is None:
-        return None
-    size, least, most = abs(estimate.difference), 1e-100, 1 - 1e-6
-
-    def half(level: float) -> float:
-        return half_width(estimate, level) or 0.0
-
-    if size <= half(1 - 2e-6):
-        return 1.0
-    if half(least) <= size:
-        return 0.0
-    # Logarithms of both are nearly a straight line.
-    ends = math.log(least), math.log(most)
-    return math.exp(optimize.brentq(lambda x: math.log(half(math.exp(x)) / size), *ends))
-
-
-def p_value_if_enough(estimate: Estimate) -> float | None:
-    """`p_value` where a verdict may rest on it: not over few seeds or documents."""
-    return p_value(estimate) if estimate.has_enough_data else None

@@ -17,9 +17,9 @@ from pike_mixing.comparison.detectable import detectable_difference
 from pike_mixing.comparison.group_difference import find_outlying_run
 from pike_mixing.comparison.long_table import EVERY
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
+from pike_mixing.comparison.p_values import holm_adjusted
 from pike_mixing.comparison.report import aligned_lines
 from pike_mixing.comparison.scores import Column, Scores
-from pike_mixing.comparison.sign_flip import holm_adjusted
 from pike_mixing.comparison.verdicts import differences_by_document
 from pike_mixing.errors import InputError, names_text
 

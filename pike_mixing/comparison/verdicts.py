@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.detectable import (
     POWER,
     detectable_difference,
@@ -103,7 +103,7 @@ def compare(
     facts = [_Task(one, paired) for one in tasks]
     found = [_judge_mean([one], [1.0], recipes) for one in facts]
     # All tasks are of the family: which ones have no verdict follows from the same numbers.
-    holm_K = sign_flip.holm_adjusted([p for _, p, _ in found])
+    holm_K = p_values.holm_adjusted([p for _, p, _ in found])
     rows = [
         _build_row([one], judged, p, len(facts), margin, recipes)
         for one, judged, p in zip(facts, found, holm_K, strict=True)
@@ -200,11 +200,11 @@ def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes:
     found = estimate_group_difference(
         groups, weights, [one.unseen_document_effect() for one in tasks], of_recipes=about_recipes
     )
-    p = mean_difference.p_value(found)
+    p = p_values.p_value(found)
     if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
         # One run a side: what the exact test by document does not find, is not found.
         runs = math.lcm(len(tasks[0].one.value_AxI), len(tasks[0].one.value_BxI))
-        p = max(p, sign_flip.exact_sign_flip_p(np.rint(tasks[0].sum_G * runs)))
+        p = max(p, p_values.exact_sign_flip_p(np.rint(tasks[0].sum_G * runs)))
     return Judgement(found, p, _why_no_verdict(tasks, found))
 
 

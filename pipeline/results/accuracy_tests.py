@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results.measured_results import Curves, MeasuredResults, TaskGroup, pair_by_seed
 from pipeline.results.record_loader import insert_rows
@@ -78,7 +78,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
             families[one.estimate.has_enough_data].append(one)
         for family in families.values():
             p_M = [one.p if one.against in references else None for one in family]
-            corrected = zip(family, sign_flip.holm_adjusted(p_M), strict=True)
+            corrected = zip(family, p_values.holm_adjusted(p_M), strict=True)
             rows = [_comparison_row(replace(one, p_holm=p)) for one, p in corrected]
             insert_rows(connection, "accuracy_tests", rows)
 
@@ -134,7 +134,7 @@ def _compare_methods(
             part=part,
             estimate=result,
             seeds=tuple(seeds),
-            p=sign_flip.p_of_difference(sum_SxG, result),
+            p=p_values.p_of_difference(sum_SxG, result),
             other=float(other_SxI.mean()),
             examples=len(document_I),
             documents=len(count_G),
@@ -174,9 +174,7 @@ def _means_over_tasks(
             group=same[0].group._replace(task=MEAN),
             part=None,
             estimate=result,
-            p=(mean_difference.p_value if over_documents else mean_difference.p_value_if_enough)(
-                result
-            ),
+            p=(p_values.p_value if over_documents else p_values.p_value_if_enough)(result),
             other=float(np.mean([c.other for c in same])),
             examples=sum(c.examples for c in same),
             documents=sum(c.documents for c in same),

@@ -19,7 +19,7 @@ import duckdb
 
 from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quantile
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
-from pike_mixing.comparison.sign_flip import holm_adjusted
+from pike_mixing.comparison.p_values import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
 from pipeline.results.database_reader import Row, query_rows
 from pipeline.results.record_loader import insert_rows

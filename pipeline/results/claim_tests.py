@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 import duckdb
 
-from pike_mixing.comparison import sign_flip
+from pike_mixing.comparison import p_values
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
     LEAST_SEEDS,
     LEVEL,
     Estimate,
     half_width,
-    p_value,
 )
 from pipeline.results.record_loader import insert_rows
 
@@ -59,7 +58,9 @@ class ClaimCell(NamedTuple):
         if self.seeds is not None and not self.of_seeds and not self.of_items:
             return 1.0  # Equal seeds tell nothing of how others differ.
         seeds, degrees = self.seeds or 1, self.degrees or MANY
-        p = p_value(Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees))
+        p = p_values.p_value(
+            Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees)
+        )
         assert p is not None
         return max(p, least_p_value(seeds)) if self.share else p
 
@@ -86,7 +87,7 @@ def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
         p = claim_p_value([(cell.margin, cell.p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
-    corrected = dict(zip(p_of, sign_flip.holm_adjusted(list(p_of.values())), strict=True))
+    corrected = dict(zip(p_of, p_values.holm_adjusted(list(p_of.values())), strict=True))
     keys = ((claim, tests.get(claim, ()), seeds) for claim, seeds in wanted.items())
     rows = ([claim, p_of.get(key), corrected.get(key), seeds] for claim, key, seeds in keys)
     insert_rows(connection, "claim_tests", rows)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results.measured_results import Curves, MeasuredResults, TaskCurve, pair_by_seed
 from pipeline.results.record_loader import insert_rows
@@ -135,7 +135,7 @@ class LossTest:
 def fill_loss_tests(measured: MeasuredResults) -> None:
     """Fills loss_tests: every method against the baseline and the oracle, and pairs of claims.
 
-    p is null over few seeds or documents (`mean_difference.p_value_if_enough`). It is corrected
+    p is null over few seeds or documents (`p_values.p_value_if_enough`). It is corrected
     over all methods of a scenario and model against one reference: their means are one family,
     their domains another, means over scenarios a third. Claims correct their pairs themselves.
     """
@@ -220,8 +220,8 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
     """Rows of a family, with its p-values corrected together."""
     numbers: list[list[list[Any]]] = []
     for found in ([getattr(t, of) for t in tests] for of in ("nll", "perplexity", "spread")):
-        p_M = [None if e is None else mean_difference.p_value_if_enough(e) for e in found]
-        holm_M = sign_flip.holm_adjusted(p_M) if corrected else [None] * len(p_M)
+        p_M = [None if e is None else p_values.p_value_if_enough(e) for e in found]
+        holm_M = p_values.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
                 [None] * 9 if e is None else [*_estimate_columns(e), p, holm]

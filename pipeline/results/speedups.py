@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison import mean_difference, p_values
 from pipeline.results.measured_results import CheckpointKey, Curves, MeasuredResults, TaskCurve
 from pipeline.results.record_loader import insert_rows
 
@@ -119,9 +119,7 @@ def speedup(
         ratio=ratio,
         low=low,
         high=high,
-        p=mean_difference.p_value_if_enough(apart_T[at_end])
-        if ahead == (middle_T[at_end] <= 0)
-        else None,
+        p=p_values.p_value_if_enough(apart_T[at_end]) if ahead == (middle_T[at_end] <= 0) else None,
         seeds=seeds,
     )
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pike_mixing.comparison import mean_difference
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.distributions import two_sided_t_p
 from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
 from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
@@ -72,21 +72,21 @@ def test_what_is_random_in_seed_and_document_counts_once():
 )
 def test_the_p_value_is_where_the_interval_touches_zero(size, of_seeds, of_items, seeds, degrees):
     found = Estimate(size, of_seeds=of_seeds, of_items=of_items, seeds=seeds, degrees=degrees)
-    p = mean_difference.p_value(found)
+    p = p_values.p_value(found)
     assume(p > 0)
     assert mean_difference.half_width(found, p) == pytest.approx(size, rel=1e-6)
 
 
 def test_p_values_at_the_limits():
     found = Estimate(0.035, of_seeds=0.006, of_items=0.008, seeds=3, degrees=49)
-    assert 0.0 < mean_difference.p_value(found) < 0.05
-    assert mean_difference.p_value(replace(found, difference=1e-20)) == 1
+    assert 0.0 < p_values.p_value(found) < 0.05
+    assert p_values.p_value(replace(found, difference=1e-20)) == 1
     # Seeds alone, documents alone: Student's t of each.
-    seeds_alone = mean_difference.p_value(replace(found, of_items=0.0))
+    seeds_alone = p_values.p_value(replace(found, of_items=0.0))
     assert seeds_alone == pytest.approx(two_sided_t_p(0.035 / 0.006, 2))
-    documents_alone = mean_difference.p_value(replace(found, of_seeds=0.0))
+    documents_alone = p_values.p_value(replace(found, of_seeds=0.0))
     assert documents_alone == pytest.approx(two_sided_t_p(0.035 / 0.008, 49))
-    nearly = mean_difference.p_value(replace(found, of_items=1e-9))
+    nearly = p_values.p_value(replace(found, of_items=1e-9))
     assert nearly == pytest.approx(seeds_alone, rel=1e-6)
 
 
@@ -127,7 +127,7 @@ def test_one_document_has_no_error():
 )
 def test_no_verdict_rests_on_few_seeds_or_documents(seeds, documents, told):
     values = np.arange(seeds)[:, None] + np.arange(float(documents))
-    found = mean_difference.p_value_if_enough(alone(values, np.ones(documents)))
+    found = p_values.p_value_if_enough(alone(values, np.ones(documents)))
     assert (found is not None) == told
 
 
@@ -176,7 +176,7 @@ def test_no_verdict_rests_on_documents_of_unequal_lengths():
             [differences_of_sums(np.tile(apart_G * share_G, (3, 1)), share_G, names(share_G))]
         )
         assert (found.effective >= mean_difference.LEAST_DOCUMENTS) == told
-        assert (mean_difference.p_value_if_enough(found) is not None) == told
+        assert (p_values.p_value_if_enough(found) is not None) == told
 
 
 @pytest.mark.parametrize(
@@ -245,8 +245,8 @@ def test_swapping_methods_flips_the_sign_and_order_changes_nothing(found, random
     one, other = alone(sum_SxG, count_G), alone(-sum_SxG, count_G)
     assert other.difference == -one.difference
     assert (other.of_seeds, other.of_items) == (one.of_seeds, one.of_items)
-    p = mean_difference.p_value(one)
-    assert mean_difference.p_value(other) == p
+    p = p_values.p_value(one)
+    assert p_values.p_value(other) == p
     assert p is None or 0 <= p <= 1
     documents, seeds = list(range(len(count_G))), list(range(len(sum_SxG)))
     random.shuffle(documents)
@@ -268,4 +268,4 @@ def test_p_values_over_seeds_are_uniform_where_seeds_are_all_that_varies():
     difference_NxS = np.random.default_rng(1).normal(size=(1500, 3))
     found = [alone(d_S[:, None] * [1, 1], [1, 1]) for d_S in difference_NxS]
     assert all(e.of_items == 0 for e in found)
-    assert uniform(np.array([mean_difference.p_value(e) for e in found]))
+    assert uniform(np.array([p_values.p_value(e) for e in found]))

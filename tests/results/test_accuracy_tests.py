@@ -6,7 +6,7 @@ import random
 import pytest
 from played import insert
 
-from pike_mixing.comparison import sign_flip
+from pike_mixing.comparison import p_values
 from pipeline.results import accuracy_tests
 from pipeline.results.measured_results import MeasuredResults
 
@@ -189,7 +189,7 @@ def test_one_seed_is_tested_by_mcnemar_and_corrected_for_the_family(empty):
     # The family: two methods by one task and its mean.
     assert len(found) == 4
     assert [row[3] for row in rows] == pytest.approx(
-        sign_flip.holm_adjusted([row[2] for row in rows])
+        p_values.holm_adjusted([row[2] for row in rows])
     )
     # (9 - 1) / 40 = 20 points, and 2 errors to each side or about so.
     assert (low, high) == pytest.approx((20 - 1.96 * error, 20 + 1.96 * error), abs=2.6)
@@ -231,4 +231,4 @@ def test_rows_of_one_seed_take_no_power_from_a_verdict(empty):
         # Each method on a task and on the mean over this task alone.
         p_M, holm_M = zip(*(row[1:] for row in rows if row[0] == seeds), strict=True)
         assert len(p_M) == tests
-        assert holm_M == pytest.approx(sign_flip.holm_adjusted(p_M))
+        assert holm_M == pytest.approx(p_values.holm_adjusted(p_M))

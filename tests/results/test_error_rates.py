@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import error_rates, length_rates
 from benchmarks.length_rates import Cell, Lengths
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.detectable import detectable_difference, detection_probability
 from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
 from pipeline.results import claim_tests
@@ -134,7 +134,7 @@ def test_all_claims_together_err_in_one_of_twenty():
             [(m, claim_tests.ClaimCell("", False, m, e, 0.0, 3).p_at_bound()) for m, e in cells]
         )
         claims = [claim_tests.claim_p_value(list(itertools.islice(with_p, n))) for n in sizes]
-        wrong += any(p < 0.05 for p in sign_flip.holm_adjusted(claims))
+        wrong += any(p < 0.05 for p in p_values.holm_adjusted(claims))
     assert wrong / TIMES <= 0.05 + TWO_SIGMA
 
 

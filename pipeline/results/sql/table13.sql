@@ -3,6 +3,6 @@
 -- and over the documents or items that all seeds share (one seed: over these alone). A mean over languages or
 -- tasks is arithmetic. "X as Y" is ours in the place of the paper's Y.
 select * exclude (paper_table, block, size_position, section_position)
-from score_table_cells -- its columns: paper/score_table_columns.sql
+from score_table_cells -- its cells and their decimals: paper/score_table_cells.sql
 where paper_table = 'table13'
 order by block, size_position, section_position, section, row_position, row_label, column_position

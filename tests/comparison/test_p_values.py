@@ -3,41 +3,41 @@ import math
 import numpy as np
 import pytest
 
-from pike_mixing.comparison import mean_difference, sign_flip
+from pike_mixing.comparison import mean_difference, p_values
 
 
 def test_items_that_stand_alone_give_mcnemars_test():
     # One against nine of ten coins: twice 11 of 1024. Items without a difference say nothing.
-    assert sign_flip.exact_sign_flip_p([1] * 9 + [-1] + [0] * 7) == pytest.approx(22 / 1024)
+    assert p_values.exact_sign_flip_p([1] * 9 + [-1] + [0] * 7) == pytest.approx(22 / 1024)
     stats = pytest.importorskip("scipy.stats")
     for better, worse in ((0, 1), (3, 14), (40, 61), (200, 250)):
         expected = stats.binomtest(better, better + worse, 0.5).pvalue
-        found = sign_flip.exact_sign_flip_p([1] * better + [-1] * worse)
+        found = p_values.exact_sign_flip_p([1] * better + [-1] * worse)
         assert found == pytest.approx(expected, rel=1e-9)
 
 
 def test_items_of_a_document_are_flipped_together():
     # Sums +-3 and +-1: half of the four are as far from zero as 3.
-    assert sign_flip.exact_sign_flip_p([2, 1]) == pytest.approx(0.5)
+    assert p_values.exact_sign_flip_p([2, 1]) == pytest.approx(0.5)
     # Ten items of one document are worth one coin, not ten.
-    assert sign_flip.exact_sign_flip_p([10]) == 1
+    assert p_values.exact_sign_flip_p([10]) == 1
     # Shared points: +-1/2 +-1/3, as found in half of the cases.
-    assert sign_flip.exact_sign_flip_p([1 / 2, 1 / 3]) == pytest.approx(0.5)
+    assert p_values.exact_sign_flip_p([1 / 2, 1 / 3]) == pytest.approx(0.5)
 
 
 def test_holm_by_hand():
     # Sorted 0.005, 0.01, 0.03, 0.04 times 4, 3, 2, 1; the last may not fall below the third.
-    assert sign_flip.holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx(
+    assert p_values.holm_adjusted([0.01, 0.04, 0.03, 0.005]) == pytest.approx(
         [0.03, 0.06, 0.06, 0.02]
     )
-    assert sign_flip.holm_adjusted([0.5, None, 0.02]) == [0.5, None, 0.04]
-    assert sign_flip.holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
+    assert p_values.holm_adjusted([0.5, None, 0.02]) == [0.5, None, 0.04]
+    assert p_values.holm_adjusted([0.9, 0.8]) == [1.0, 1.0]
 
 
 def flipped(sum_SxG):
     """The p-value where each document has one item."""
     names = range(len(sum_SxG[0]))
-    return sign_flip.p_of_difference(
+    return p_values.p_of_difference(
         sum_SxG,
         mean_difference.estimate(
             [mean_difference.differences_of_sums(sum_SxG, np.ones(len(names)), names)]
@@ -69,8 +69,8 @@ def test_flipped_documents_are_not_anti_conservative_under_the_null():
         chance_NxG = np.where(hard_NxG ^ (draw.random((300, 40)) < 0.3), 0.2, 0.8)
         right.append(draw.random((300, 40, 4)) < chance_NxG[..., None])
     apart_NxGx4 = right[0].astype(int) - right[1]
-    p_N = np.array([sign_flip.exact_sign_flip_p(sum_G) for sum_G in apart_NxGx4.sum(axis=2)])
-    alone_N = np.array([sign_flip.exact_sign_flip_p(a) for a in apart_NxGx4])
+    p_N = np.array([p_values.exact_sign_flip_p(sum_G) for sum_G in apart_NxGx4.sum(axis=2)])
+    alone_N = np.array([p_values.exact_sign_flip_p(a) for a in apart_NxGx4])
     for level in (0.05, 0.2):
         error = math.sqrt(level * (1 - level) / 300)
         assert abs((p_N <= level).mean() - level) < 3.3 * error

@@ -1,4 +1,4 @@
-"""Two methods on the same items: whether chance does as much, and Holm's correction.
+"""p-values of a difference between two methods on the same items, and Holm's correction.
 
 Shapes: S seeds, G clusters (documents that items were cut from), M comparisons.
 """
@@ -10,9 +10,36 @@ from fractions import Fraction
 
 import numpy as np
 import numpy.typing as npt
+from scipy import optimize
 
 from pike_mixing.comparison.distributions import fair_coin_pmf
-from pike_mixing.comparison.mean_difference import Estimate, p_value_if_enough
+from pike_mixing.comparison.mean_difference import Estimate, half_width
+
+
+def p_value(estimate: Estimate) -> float | None:
+    """The level at which the interval of `half_width` touches zero.
+
+    Below 1e-100 it is 0, above 0.999998 it is 1.
+    """
+    if estimate.of_items is None:
+        return None
+    size, least, most = abs(estimate.difference), 1e-100, 1 - 1e-6
+
+    def half(level: float) -> float:
+        return half_width(estimate, level) or 0.0
+
+    if size <= half(1 - 2e-6):
+        return 1.0
+    if half(least) <= size:
+        return 0.0
+    # Logarithms of both are nearly a straight line.
+    ends = math.log(least), math.log(most)
+    return math.exp(optimize.brentq(lambda x: math.log(half(math.exp(x)) / size), *ends))
+
+
+def p_value_if_enough(estimate: Estimate) -> float | None:
+    """`p_value` where a verdict may rest on it: not over few seeds or documents."""
+    return p_value(estimate) if estimate.has_enough_data else None
 
 
 def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
