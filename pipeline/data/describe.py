@@ -25,10 +25,10 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
     """
     rows: list[Row] = []
     for name in given:
-        folders = _corpus_folders(Path(name))
+        folders = _find_corpus_folders(Path(name))
         if not folders:
             raise InputError(f"{name} holds no corpus: name a folder such as results/corpora")
-        rows += [row for folder in folders for row in _split_statistics(folder)]
+        rows += [row for folder in folders for row in _nonempty_split_statistics(folder)]
     bounds = sorted({n for row in rows for n in row["lengths"]})
     if format == "csv":
         for row in rows:
@@ -37,7 +37,7 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
     return output_formats.render(format, rows, lambda: _statistics_text(rows, bounds))
 
 
-def _corpus_folders(folder: Path) -> list[Path]:
+def _find_corpus_folders(folder: Path) -> list[Path]:
     """The folder itself where it holds a manifest, or all corpora below it."""
     if (folder / atomic_files.MANIFEST).is_file():
         return [folder]
@@ -45,7 +45,7 @@ def _corpus_folders(folder: Path) -> list[Path]:
     return [path.parent for path in found if manifests.stage_of_manifest(path) == "pack"]
 
 
-def _split_statistics(corpus: Path) -> Iterator[Row]:
+def _nonempty_split_statistics(corpus: Path) -> Iterator[Row]:
     manifest = read_corpus_manifest(corpus)
     for split, facts in ((name, manifest["splits"][name]) for name in SPLITS):
         if facts["documents"]:
@@ -76,11 +76,11 @@ _SHOWN = {
 """How a number is shown; whole ones with commas."""
 
 
-def _statistics_text(rows: list[Row], length_bounds: list[int]) -> str:
+def _statistics_text(rows: list[Row], lower_length_bounds: list[int]) -> str:
     facts = [{name: value for name, value in row.items() if name != "lengths"} for row in rows]
     lengths = [
         {name: row[name] for name in ("tokenizer", "domain", "split")}
-        | {n: row["lengths"].get(n, 0) for n in length_bounds}
+        | {n: row["lengths"].get(n, 0) for n in lower_length_bounds}
         for row in rows
     ]
     about = "Documents of at least so many tokens, and fewer than twice as many:"

@@ -80,7 +80,7 @@ def files_of_split(
     ]
 
 
-def refuse_inconsistent_manifest(folder: Path, split: str, manifest: dict[str, Any]) -> None:
+def refuse_self_contradictory_manifest(folder: Path, split: str, manifest: dict[str, Any]) -> None:
     """Stops at a manifest whose shards do not give a split's sum, or the corpus's fingerprint."""
     splits, path = manifest["splits"], folder / atomic_files.MANIFEST
     tokens, summed = splits[split]["tokens"], sum(s["tokens"] for s in splits[split]["shards"])
@@ -246,7 +246,7 @@ class Corpus:
         manifest = read_corpus_manifest(folder)
         facts, dtype = manifest["splits"][split], np.dtype(manifest["dtype"]).newbyteorder("<")
         listed = files_of_split(folder, split, manifest)
-        refuse_inconsistent_manifest(folder, split, manifest)
+        refuse_self_contradictory_manifest(folder, split, manifest)
         watched = checksums.WatchedFiles(listed)
         remembered = folder.parent / f".{folder.name}{checksums.REMEMBERED}"
         checksums.refuse_damaged(listed, content=verify, cache_file=remembered)
