@@ -66,7 +66,7 @@ def write_clusters(
     """
     values = {"files": tuple(map(str, given)), "documents": documents, "field": field}
     source = validate(LocalSource, values, "domains")
-    inputs = [file.path for file in source.named_files()]
+    inputs = [file.path for file in source.user_files()]
     taken = made_from.InputSnapshot("domains", [__name__], given=inputs)
     texts = (document.text for document in source.read(Counter(), []))
     cluster_N, words_C = cluster_documents(texts, clusters, seed)

@@ -12,6 +12,7 @@ from pike_mixing.errors import InputError
 LIMIT = 2**28
 """Characters of a document, or of a line of JSON: both are held in memory, packing takes 45 times
 it."""
+LineOrPieceNumber = int
 
 _SEEN = re.compile(
     r"[^\s\0-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
@@ -32,8 +33,8 @@ def characters_per_document(cut: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def cut_problem(cut: str) -> str | None:
-    """Why documents cannot be cut in this way; None where they can."""
+def cut_size_problem(cut: str) -> str | None:
+    """Why documents cannot be cut into so many characters; None of any other text, too."""
     limit = LIMIT // 4
     too_long = (characters_per_document(cut) or 0) > limit
     return f"{cut!r}: at most {limit} characters" if too_long else None
@@ -47,7 +48,9 @@ def too_long_error(place: str) -> InputError:
     )
 
 
-def cut_documents(stream: TextIO, cut: str, place: str) -> Iterator[tuple[int | None, str]]:
+def cut_documents(
+    stream: TextIO, cut: str, place: str
+) -> Iterator[tuple[LineOrPieceNumber | None, str]]:
     """The documents of a text with their numbers.
 
     Args:
@@ -101,11 +104,11 @@ def _join_paragraphs(lines: Iterable[tuple[int, str]], place: str) -> Iterator[t
         yield begun, "".join(waiting)
 
 
-def _cut_at_blanks(stream: TextIO, characters: int) -> Iterator[str]:
-    waiting = stream.read(characters + 1)
-    while len(waiting) > characters:
-        blank = max(waiting.rfind(" ", 0, characters), waiting.rfind("\n", 0, characters))
-        end = characters if blank < 0 else blank + 1
+def _cut_at_blanks(stream: TextIO, most_characters: int) -> Iterator[str]:
+    waiting = stream.read(most_characters + 1)
+    while len(waiting) > most_characters:
+        blank = max(waiting.rfind(" ", 0, most_characters), waiting.rfind("\n", 0, most_characters))
+        end = most_characters if blank < 0 else blank + 1
         yield waiting[:end]
         waiting = waiting[end:] + stream.read(end)
     if waiting:

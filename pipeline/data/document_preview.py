@@ -24,38 +24,39 @@ EVEN = 0.8
 """Documents worth this part of their number are of like length: to cut them helps little."""
 
 
-def check_first_documents(source: LocalSource) -> None:
+def refuse_unreadable_first_documents(source: LocalSource) -> None:
     """Stops at a file, of `MOST_FILES` at most, whose first document cannot be read."""
-    listed = source.named_files()
+    listed = source.user_files()
     for path, name in [*listed[: MOST_FILES - 1], *listed[MOST_FILES - 1 :][-1:]]:
         # A text file may be one document, which is not read whole here.
         source_file = source.source_file(path, name, Counter(), cut="1000 characters")
         next(file_formats.read_source_file(source_file), None)
 
 
-def explain_few_documents(
-    source: LocalSource, validation_share: float, rows: int, length: int
+def few_or_unequal_documents_warning(
+    source: LocalSource, validation_share: float, scored_rows: int, length: int
 ) -> str | None:
     """What to do where documents are too few for validation, or of too unequal lengths.
 
-    None where they are enough. Of the validation text `rows` of `length` tokens are scored.
+    None where they are enough. Of the validation text `scored_rows` of `length` tokens are scored.
     """
     held_out, share = source.validation_source(), 1.0
     if held_out is None:
         held_out, share = source, (1 - SEARCH_SHARE) * validation_share
 
-    def effective_document_count(length_N: list[int]) -> float:
-        scored_G = _scored_tokens_per_document(length_N, share, rows, length)
+    def effective_scored_document_count(characters_N: list[int]) -> float:
+        scored_N = _scored_tokens_per_document(characters_N, share, scored_rows, length)
+        scored_G = scored_N[scored_N > 0]
         return effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
-    length_N = _document_lengths_unless_enough(
-        held_out, _least_document_count(share), effective_document_count
+    characters_N = _document_characters_unless_enough(
+        held_out, _document_count_for_enough_validation(share), effective_scored_document_count
     )
-    if length_N is None:
+    if characters_N is None:
         return None
-    count, worth = len(length_N), effective_document_count(length_N)
+    count, worth = len(characters_N), effective_scored_document_count(characters_N)
     doubts, can, remedies = [], "may not be able to", ["give it more text"]
-    if count < _least_document_count(share):
+    if count < _document_count_for_enough_validation(share):
         doubts.append(
             f"of its {count:,} documents about {round(count * share):,} are for validation, where "
             f"{ENOUGH_DOCUMENTS} are enough"
@@ -80,52 +81,57 @@ def explain_few_documents(
     )
 
 
-def _least_document_count(share: float) -> int:
+def _document_count_for_enough_validation(validation_share: float) -> int:
     """Documents of which a part of this share is enough for validation."""
-    return math.ceil(ENOUGH_DOCUMENTS / share)
+    return math.ceil(ENOUGH_DOCUMENTS / validation_share)
 
 
 def _scored_tokens_per_document(
-    length_N: list[int], share: float, rows: int, length: int
+    characters_N: list[int], validation_share: float, scored_rows: int, length: int
 ) -> Floats:
-    """About how many tokens are scored of each document, of those of which any are.
+    """About how many tokens are scored of each document, [N]; 0 of most.
 
     A part of this share of the documents is for validation, and rows are spread evenly over it.
     """
-    count = round(len(length_N) * share)
+    count = round(len(characters_N) * validation_share)
     if not count:
-        return np.zeros(0)
-    chosen_D = ((np.arange(count) + 0.5) / share).astype(int)
-    end_D = np.cumsum(1 + np.array(length_N)[chosen_D] // CHARACTERS_A_TOKEN)
+        return np.zeros(len(characters_N))
+    chosen_D = ((np.arange(count) + 0.5) / validation_share).astype(int)
+    end_D = np.cumsum(1 + np.array(characters_N)[chosen_D] // CHARACTERS_A_TOKEN)
     total = max(1, int(end_D[-1]) // length)
-    row_R = np.arange(min(total, rows)) * total // min(total, rows)
-    token_N = (row_R[:, None] * length + np.arange(length)).ravel()
-    token_N = token_N[token_N < end_D[-1]]
-    scored_D = np.bincount(np.searchsorted(end_D, token_N, side="right"))
-    return scored_D[scored_D > 0].astype(float)
+    row_R = np.arange(min(total, scored_rows)) * total // min(total, scored_rows)
+    token_T = (row_R[:, None] * length + np.arange(length)).ravel()
+    token_T = token_T[token_T < end_D[-1]]
+    scored_T = chosen_D[np.searchsorted(end_D, token_T, side="right")]
+    return np.bincount(scored_T, minlength=len(characters_N)).astype(float)
 
 
-def _document_lengths_unless_enough(
-    source: LocalSource, least: int, effective_document_count: Callable[[list[int]], float]
+def _document_characters_unless_enough(
+    source: LocalSource,
+    least_document_count: int,
+    effective_scored_document_count: Callable[[list[int]], float],
 ) -> list[int] | None:
-    """The length of each document of a source; None: they are enough, or very long in all."""
-    files = [path for path, _ in source.named_files()]
+    """Characters (or bytes) of each document of a source; None: they are enough, or very long."""
+    files = [path for path, _ in source.user_files()]
     if (
         source.bytes is None
-        and 1 < len(files) < least
+        and 1 < len(files) < least_document_count
         and source.count_single_document_files() == len(files)
     ):
         return [path.stat().st_size for path in files]
-    length_N: list[int] = []
-    characters, wanted = 0, least
+    characters_N: list[int] = []
+    characters, wanted = 0, least_document_count
     for document in source.read(Counter(), []):
-        length_N.append(len(document.text))
-        characters += length_N[-1]
+        characters_N.append(len(document.text))
+        characters += characters_N[-1]
         if characters > MOST_CHARACTERS:
             return None
-        if len(length_N) == wanted:
-            if effective_document_count(length_N) >= LEAST_DOCUMENTS:
+        if len(characters_N) == wanted:
+            if effective_scored_document_count(characters_N) >= LEAST_DOCUMENTS:
                 return None
             wanted *= 2
-    is_enough = len(length_N) >= least and effective_document_count(length_N) >= LEAST_DOCUMENTS
-    return None if is_enough else length_N
+    is_enough = (
+        len(characters_N) >= least_document_count
+        and effective_scored_document_count(characters_N) >= LEAST_DOCUMENTS
+    )
+    return None if is_enough else characters_N

@@ -232,7 +232,7 @@ def _open_text(source_file: SourceFile, newline: str) -> Iterator[TextIO]:
 
 def _open_decompressed(source_file: SourceFile) -> Any:
     """The bytes of a file, or of the one that it packs, as a context."""
-    end = PurePosixPath(format_suffix(source_file.name)).suffix
+    end = PurePosixPath(suffix_with_compression(source_file.name)).suffix
     if end == ".gz":
         # It reads streams behind each other, and the zeros that tapes leave between and after them.
         return gzip.GzipFile(source_file.path)
@@ -331,9 +331,9 @@ def _join_column_names(columns: Mapping[str, Any], prefix: str = "") -> str:
     return ", ".join(names[:_LISTED]) + (f", ... ({len(names):,})" if names[_LISTED:] else "")
 
 
-def format_suffix(name: str) -> str:
+def suffix_with_compression(file_name: str) -> str:
     """The format's suffix: `.jsonl.gz` of `en.2024.JSONL.gz`."""
-    path = PurePosixPath(name.lower())
+    path = PurePosixPath(file_name.lower())
     last = path.suffix
     return path.with_suffix("").suffix + last if last in (".gz", ".zst") else last
 
@@ -359,7 +359,7 @@ def refuse_files_of_unknown_format(
     file_names: Sequence[str], place: str, remedy: str | None = None
 ) -> None:
     """Stops at files whose suffix is none of `FORMATS`."""
-    unknown = [name for name in file_names if format_suffix(name) not in FORMATS]
+    unknown = [name for name in file_names if suffix_with_compression(name) not in FORMATS]
     if unknown:
         first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         raise InputError(
@@ -381,7 +381,7 @@ def read_source_file(source_file: SourceFile) -> Iterator[Document]:
         size = source_file.path.stat().st_size
         if size:
             file_kinds.refuse_wrong_file_kind(source_file.path, source_file.place)
-    for document in FORMATS[format_suffix(source_file.name)](source_file) if size else ():
+    for document in FORMATS[suffix_with_compression(source_file.name)](source_file) if size else ():
         given = True
         yield document
     if not given and source_file.skipped.total() == before:

@@ -22,7 +22,7 @@ Cut = Annotated[
     Limits(
         pattern="file|paragraphs|lines|[1-9][0-9]* characters",
         means="file, paragraphs, lines or, for example, 2000 characters",
-        judge=document_cutting.cut_problem,
+        judge=document_cutting.cut_size_problem,
     ),
 ]
 

@@ -32,12 +32,12 @@ class HuggingFaceSource(HuggingFaceSettings):
 
     entropy_nats_per_character = None
 
-    def named_files(self) -> list[NamedFile]:
+    def user_files(self) -> list[NamedFile]:
         """None of the user's own."""
         return []
 
     def read(
-        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+        self, skipped: Counter[str], downloaded_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
         """Documents in stored order; a file is fetched when the one before is read.
 
@@ -58,7 +58,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             )
             # The cache names files by their identity.
             identity = fetched.resolve().name
-            fetched_files.append(
+            downloaded_files.append(
                 {"file": path, "bytes": fetched.stat().st_size, "identity": identity}
             )
             reading = file_formats.SourceFile(
@@ -71,7 +71,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             )
             yield from file_formats.read_source_file(reading)
 
-    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, _documents_sha256: str, /) -> dict[str, Any]:
         """The revision, and with which versions of the Hub's clients it was read."""
         return {
             "revision": self.revision,
@@ -85,7 +85,7 @@ class HuggingFaceSource(HuggingFaceSettings):
         root = f"{repository}@{self.revision}/"
         named = self.data_files and {self.split: [root + pattern for pattern in self.data_files]}
 
-        def find() -> dict[str, list[str]]:
+        def find_files_by_split() -> dict[str, list[str]]:
             # What a broken listing left would pass for the whole.
             HfFileSystem.clear_instance_cache()
             # By addresses of the Hub's: files and folders here of these names are not meant.
@@ -95,7 +95,7 @@ class HuggingFaceSource(HuggingFaceSettings):
             return dict(builder.config.data_files or {})
 
         try:
-            known = hub_downloads.call_with_retries(find, self.dataset)
+            known = hub_downloads.call_with_retries(find_files_by_split, self.dataset)
         except hub_downloads.FAILURES as error:
             if not isinstance(error, FileNotFoundError) or isinstance(error, NOT_REACHED):
                 what = f"the list of files of {self.dataset} at {self.revision}"

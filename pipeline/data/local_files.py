@@ -24,7 +24,7 @@ class LocalSource(LocalSettings, Source):
     """The reader of such files."""
 
     def read(
-        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+        self, skipped: Counter[str], downloaded_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
         """All documents in the order of the files' names; with `bytes`, a sample of each file.
 
@@ -33,15 +33,15 @@ class LocalSource(LocalSettings, Source):
                 there is one, the line are in the message. One text file that is not cut. A file
                 that was written to meanwhile.
         """
-        listed = self.named_files()
+        listed = self.user_files()
         self._refuse_single_document(listed)
         if self.bytes is not None:
-            yield from self._sample_documents(listed, self.bytes, skipped)
+            yield from self._first_documents_of_every_file(listed, self.bytes, skipped)
             return
         for path, name in listed:
             yield from self._read_file(path, name, skipped)
 
-    def _sample_documents(
+    def _first_documents_of_every_file(
         self, files: list[NamedFile], limit_bytes: int, skipped: Counter[str]
     ) -> Iterator[Document]:
         """The first documents of every file, of each file the same share of its size on disk.
@@ -99,14 +99,14 @@ class LocalSource(LocalSettings, Source):
         if atomic_files.file_stamp(path) != before:
             raise InputError(f"{path} was changed while it was read: start again")
 
-    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, _documents_sha256: str, /) -> dict[str, Any]:
         """The revision, which is the identity of all files, and the files."""
         listed = _file_digests(self)
         held_out = self.validation_source()
         every = [*listed, *_file_digests(held_out)] if held_out else listed
         return {"revision": f"sha256 {atomic_files.json_digest(every)}", "source_files": listed}
 
-    def named_files(self) -> list[NamedFile]:
+    def user_files(self) -> list[NamedFile]:
         """Each file with its name relative to the innermost folder that holds them all.
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
@@ -127,7 +127,7 @@ class LocalSource(LocalSettings, Source):
     def _refuse_single_document(self, listed: list[NamedFile]) -> None:
         """Stops at one text file that is not cut."""
         (path, name), *further = listed
-        is_text = file_formats.format_suffix(name) in file_formats.TEXT
+        is_text = file_formats.suffix_with_compression(name) in file_formats.TEXT
         is_cut = self.documents != "file"
         if is_text and not (is_cut or further or self.validation_files is not None):
             file_kinds.refuse_wrong_file_kind(path)
@@ -140,7 +140,7 @@ class LocalSource(LocalSettings, Source):
         """How many of its files are one document each."""
         if self.documents != "file":
             return 0
-        suffixes = [file_formats.format_suffix(name) for _, name in self.named_files()]
+        suffixes = [file_formats.suffix_with_compression(name) for _, name in self.user_files()]
         return sum(suffix in file_formats.TEXT for suffix in suffixes)
 
 
@@ -163,5 +163,5 @@ def _without_dataset_caches(files: list[str]) -> list[str]:
 def _file_digests(source: LocalSource) -> list[dict[str, Any]]:
     return [
         {"file": name, "bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
-        for path, name in source.named_files()
+        for path, name in source.user_files()
     ]

@@ -157,7 +157,7 @@ class PythonSource(Source):
         return "Unicode-3.0" if self.topic == "unicode" else "PSF-2.0"
 
     def read(
-        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+        self, skipped: Counter[str], downloaded_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
         """Documents of the topic, sorted by their place in the installation."""
         any_read = False
@@ -174,7 +174,8 @@ class PythonSource(Source):
                 else:
                     yield Document(name if number is None else f"{name}:{number}", text)
         if not any_read:
-            who = "packages lack" if self.packages else f"this Python ({_python_version()}) lacks"
+            python = f"this Python ({_python_name_and_version()}) lacks"
+            who = "packages lack" if self.packages else python
             raise InputError(
                 f"topic {self.topic!r}: {who} it: choose another, or install a full Python"
             )
@@ -193,17 +194,21 @@ class PythonSource(Source):
             # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
             listed = modules_below(_STDLIB)
             files = [one for one in listed if not one[1].name.startswith("_sysconfigdata")]
-        readers = {"code": read_code, "docstrings": read_docstrings, "doctests": read_doctests}
+        readers = {
+            "code": read_code,
+            "docstrings": read_docstrings_by_module,
+            "doctests": read_doctests_by_module,
+        }
         return readers.get(self.topic, read_texts)(files, skipped)
 
-    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str, /) -> dict[str, Any]:
         """The revision: what was read, with its version, and the identity of the documents.
 
         Raises:
             InputError: they are not those that `documents_sha256` names.
         """
         named = ", ".join(f"{name} {version}" for name, version in (self.packages or {}).items())
-        named = named or _python_version()
+        named = named or _python_name_and_version()
         if (self.documents_sha256 or documents_sha256).lower() != documents_sha256:
             raise InputError(
                 f"documents_sha256: topic {self.topic!r} of {named} gives documents of SHA-256 "
@@ -221,14 +226,14 @@ def read_code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
         yield name, ast.unparse(tree)
 
 
-def read_docstrings(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_docstrings_by_module(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
     for name, tree in _parse_modules(files, skipped):
         found = [(getattr(node, "lineno", 0), text) for node, text in _documented_nodes(tree)]
         yield name, "\n\n".join(inspect.cleandoc(text) for _, text in sorted(found))
 
 
-def read_doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_doctests_by_module(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The examples in the docstrings of each module, without the prose between them.
 
     Each is the lines that a person types, behind `>>>` and `...`, and what Python answers.
@@ -237,7 +242,7 @@ def read_doctests(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     import doctest
 
     parse = doctest.DocTestParser().get_examples
-    for name, text in read_docstrings(files, skipped):
+    for name, text in read_docstrings_by_module(files, skipped):
         try:
             examples = parse(text)
         except ValueError:
@@ -273,7 +278,7 @@ def read_character_names() -> Iterator[Text]:
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def _python_version() -> str:
+def _python_name_and_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 

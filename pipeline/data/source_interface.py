@@ -42,17 +42,17 @@ class Source(Protocol):
         return None
 
     def read(
-        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+        self, skipped: Counter[str], downloaded_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
         """All documents, always in the same order; counts those left out by reason.
 
-        Adds to `fetched_files` what the manifest says of each file that was fetched from far away.
+        Adds to `downloaded_files` what the manifest says of each file that was downloaded.
         """
 
-    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str, /) -> dict[str, Any]:
         """What the manifest says of the source; `revision` at least."""
 
-    def named_files(self) -> list[NamedFile]:
+    def user_files(self) -> list[NamedFile]:
         """The user's own files that it reads."""
         return []
 

@@ -49,7 +49,7 @@ def download_source(settings_file: Path, out: Path) -> None:
     values = atomic_files.read_json_mapping(settings_file)
     source = parse_source(values, f"sources.{out.name}")
     held_out = source.validation_source()
-    given = [file.path for one in (source, held_out) if one for file in one.named_files()]
+    given = [file.path for one in (source, held_out) if one for file in one.user_files()]
     modules = [__name__, SOURCES[values["kind"]].partition(":")[0]]
     taken = made_from.InputSnapshot(store.STAGE, modules, given=given)
     with atomic_files.atomic_write(out, store.STAGE, [settings_file, *given]) as partial:

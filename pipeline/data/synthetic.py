@@ -96,7 +96,7 @@ class SyntheticSource(Source):
         return -(self.successors * likely * math.log(likely) + surprise)
 
     def read(
-        self, skipped: Counter[str], fetched_files: list[dict[str, Any]]
+        self, skipped: Counter[str], downloaded_files: list[dict[str, Any]]
     ) -> Iterator[Document]:
         """All documents in the order of their numbers; none is left out."""
         successor_CxS = self.successor_table()
@@ -107,7 +107,7 @@ class SyntheticSource(Source):
                 text = "".join(map(chr, (symbol_T + self.alphabet).tolist()))
                 yield Document(f"{number:08d}", text)
 
-    def revision_facts(self, documents_sha256: str) -> dict[str, Any]:
+    def revision_facts(self, documents_sha256: str, /) -> dict[str, Any]:
         """The revision: the version of the generator and the identity of the language."""
         alone = {"kind": self.kind, "family": None, "overlap": 0.0}
         values = {n: v for n, v in asdict(self).items() if alone.get(n, self) != v}
@@ -128,7 +128,7 @@ class SyntheticSource(Source):
         if self.family is None:
             return own_CxS
         drawn_C = _hash_counters("shared", self.family, np.arange(len(own_CxS), dtype=np.uint64))
-        shared_C = _uniform_bits(drawn_C) < np.uint64(round(self.overlap * 2**_PROBABILITY_BITS))
+        shared_C = _upper_53_bits(drawn_C) < np.uint64(round(self.overlap * 2**_PROBABILITY_BITS))
         return np.where(shared_C[:, None], self._draw_successors(self.family), own_CxS)
 
     def _draw_successors(self, seed: int) -> npt.NDArray[np.int64]:
@@ -152,7 +152,7 @@ class SyntheticSource(Source):
         symbol_NxT = np.empty((len(document_N), self.length), np.int64)
         counter_2T = np.arange(2 * self.length, dtype=np.uint64) * GOLDEN
         for t in range(self.length):
-            coin_N = _uniform_bits(mix_bits(key_N + counter_2T[2 * t]))
+            coin_N = _upper_53_bits(mix_bits(key_N + counter_2T[2 * t]))
             draw_N = mix_bits(key_N + counter_2T[2 * t + 1])
             any_N = _uniform_below(draw_N, self.symbols)
             likely_N = successor_CxS[context_N, _uniform_below(draw_N, self.successors)]
@@ -176,8 +176,8 @@ def _hash_counters(purpose: str, seed: int, counter: Uint64s) -> Uint64s:
     return mix_bits(mix_bits(counter * GOLDEN + np.uint64(key)))
 
 
-def _uniform_bits(hash_N: Uint64s) -> Uint64s:
-    """Uniform numbers of `_PROBABILITY_BITS` bits."""
+def _upper_53_bits(hash_N: Uint64s) -> Uint64s:
+    """The upper `_PROBABILITY_BITS` bits, for comparison with a probability."""
     return hash_N >> np.uint64(64 - _PROBABILITY_BITS)
 
 

@@ -126,10 +126,10 @@ def few_document_hints(plan: Plan) -> list[str]:
         place = f"{plan.origin}: sources.{name}"
         source = validate(local_files.LocalSource, values, place)
         try:
-            document_preview.check_first_documents(source)
+            document_preview.refuse_unreadable_first_documents(source)
             # Of a text for the tokenizer alone nothing is scored.
             scored = _fewest_scored_rows_and_length(plan, name)
-            few = scored and document_preview.explain_few_documents(
+            few = scored and document_preview.few_or_unequal_documents_warning(
                 source, plan.config["packing"]["validation_share"], *scored
             )
         except InputError as error:

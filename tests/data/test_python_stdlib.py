@@ -70,7 +70,7 @@ def test_code_has_no_docstrings_and_no_comments(library):
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.read_docstrings(modules_below(library), Counter()))
+    found = dict(python_stdlib.read_docstrings_by_module(modules_below(library), Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -166,7 +166,7 @@ def test_files_of_an_installed_package_are_documents_by_kind(package, tmp_path):
     assert names("doctests") == []
     talk = ">>> def one():\n...     return 1\n>>> one()\n1\n"
     write(tmp_path, {"talk.py": f'"""Adds:\n\n{talk}\nNo more.\n"""'})
-    read = python_stdlib.read_doctests([("talk.py", tmp_path / "talk.py")], Counter())
+    read = python_stdlib.read_doctests_by_module([("talk.py", tmp_path / "talk.py")], Counter())
     assert [*read] == [("talk.py", talk)]
     assert names("stubs") == ["thing/part.pyi"]
     assert names("prose") == ["thing-1.2.dist-info/licenses/LICENSE", "thing/README.md"]
@@ -239,5 +239,5 @@ finally:
 '''
     file = tmp_path / "module.py"
     file.write_text(source, encoding="utf-8")
-    ((_, text),) = python_stdlib.read_docstrings([("module.py", file)], Counter())
+    ((_, text),) = python_stdlib.read_docstrings_by_module([("module.py", file)], Counter())
     assert text.split() == ["a", "b", "c", "d", "e"]
