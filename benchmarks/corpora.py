@@ -23,7 +23,7 @@ def python_code(folder: Path) -> Path:
 
 def documents(folder: Path, name: str, size: float) -> Path:
     """Documents of so many bytes: Python's code again and again, each time another document."""
-    texts = [text for _, text in store.read_documents(python_code(folder))]
+    texts = [text for _, text in store.read_training_documents(python_code(folder))]
 
     def numbered() -> Iterator[store.Document]:
         total = 0

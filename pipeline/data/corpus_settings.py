@@ -39,8 +39,8 @@ def is_held_out(hash_value: Any, held_out_share: float) -> Any:
     return hash_value / 2.0**64 < held_out_share
 
 
-def is_in_search_split(hash_value: Any, held_out_share: float) -> Any:
-    """Whether a held-out document of this hash (or uint64 [N]) is of the search split.
+def is_held_out_for_search(hash_value: Any, held_out_share: float) -> Any:
+    """Whether a document of this hash (or uint64 [N]) is of the search split: some of the held-out.
 
     `held_out_share` is that of the held-out documents; 1 where the source says which they are.
     """

@@ -95,8 +95,8 @@ def remedy_for_unequal_documents(folder: Path) -> str:
     return f"{remedy} (sources.{folder.name})"
 
 
-def read_documents(folder: Path) -> Iterator[Document]:
-    """The documents of a folder in their order, in bounded memory; none of its own validation."""
+def read_training_documents(folder: Path) -> Iterator[Document]:
+    """The documents of a folder in order, in bounded memory; none of its validation text's."""
     files = read_documents_manifest(folder)["files"]
     for name in sorted(name for name in files if not is_validation_documents_file(name)):
         with open_documents(folder / name) as file:

@@ -58,22 +58,15 @@ def embedding_row_count(ids_by_piece: dict[str, int]) -> int:
     return 1 + max(ids_by_piece.values())
 
 
-def model_file_of_tokenizer_json(
-    content: bytes, end_piece: str | None, place: str, setting: str
-) -> bytes:
+def model_file_of_tokenizer_json(content: bytes, end_piece: str, place: str, setting: str) -> bytes:
     """The pipeline's model file of a `tokenizer.json` and the piece that ends a document.
 
     `place` says where the file lies and `setting` where the piece was set, for messages.
 
     Raises:
-        InputError: it is not a `tokenizer.json`, `end_piece` is missing, or there is no such piece.
+        InputError: it is not a `tokenizer.json`, or there is no such piece.
     """
     values = parse_tokenizer_json(content, place)
-    if end_piece is None:
-        raise InputError(
-            f"{setting} is missing: {place} does not say which piece ends a document: give the "
-            "eos_token of its tokenizer_config.json"
-        )
     if end_piece not in piece_ids(values):
         raise InputError(f"{setting}: {place} has no piece {end_piece!r}: give its eos_token")
     for token in values.get("added_tokens", ()):

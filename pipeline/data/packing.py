@@ -27,7 +27,7 @@ from pipeline.data.corpus_settings import (
     Hygiene,
     Packing,
     is_held_out,
-    is_in_search_split,
+    is_held_out_for_search,
     normalise_text,
 )
 from pipeline.data.document_filters import has_evaluation_item
@@ -177,13 +177,16 @@ def pack_corpus(
             name: split.close_and_return_facts(encoder.unknown) for name, split in splits.items()
         }
         _refuse_unusable_corpus(chosen, documents, split_facts)
+        if chosen.hygiene != UNTOUCHED:
+            told = [f"{count:,} {reason}" for reason, count in sorted(packer.skipped.items())]
+            log.info("%s: left out: %s", documents.name, ", ".join(told) or "none")
         doubts = (
             _validation_warning(chosen, documents, split_facts, packer.has_own_validation),
             _blank_substitute_warning(documents.name, encoder, packer.blanks),
         )
         result = {
             **_corpus_facts(documents.name, source, encoder, splits, split_facts),
-            **packer.hygiene_facts(),
+            **_facts_changed_by_hygiene(chosen.hygiene, packer.skipped),
             "warnings": [doubt for doubt in doubts if doubt],
         }
         for warning in result["warnings"]:
@@ -213,14 +216,15 @@ class _CorpusPacker:
         tokenizer: Tokenizer,
         splits: dict[str, SplitWriter],
     ) -> None:
-        self._settings, self._source = settings, folder.name
+        self._settings = settings
         # Validation text first: of equal documents the first is kept.
         files = sorted(files, key=store.is_validation_documents_file, reverse=True)
         self.has_own_validation = store.is_validation_documents_file(files[0])
         self._files = [folder / name for name in files]
         self._tokenizer, self._splits = tokenizer, splits
         self._limit = math.inf if settings.tokens is None else settings.tokens
-        self._skipped = Counter[str]()
+        self.skipped = Counter[str]()
+        """Documents left out, by reason."""
         self.blanks = 0
         self._seen: set[int] = set()
 
@@ -243,7 +247,7 @@ class _CorpusPacker:
         else:
             share = self._settings.validation_share
             held_out_N = is_held_out(hash_N, share)
-        search_N = held_out_N & is_in_search_split(hash_N, share)
+        search_N = held_out_N & is_held_out_for_search(hash_N, share)
         new_N = np.ones(len(hash_N), bool)
         if self._settings.hygiene.drop_duplicates:
             for number, hashed in enumerate(hash_N.tolist()):
@@ -261,20 +265,10 @@ class _CorpusPacker:
             tokens_T = batch.tokens_T[np.repeat(chosen_N, batch.document_N["tokens"])]
             characters = int(batch.characters_N[chosen_N].sum())
             self._splits[name].add(tokens_T, batch.document_N[chosen_N], characters)
-        self._skipped.update(batch.skipped)
+        self.skipped.update(batch.skipped)
         self.blanks += batch.blanks
         if not new_N.all():
-            self._skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
-
-    def hygiene_facts(self) -> dict[str, Any]:
-        """What the manifest says of hygiene, where there was any."""
-        if self._settings.hygiene == UNTOUCHED:
-            return {}
-        dropped = dict(sorted(self._skipped.items()))
-        told = ", ".join(f"{count:,} {reason}" for reason, count in dropped.items())
-        log.info("%s: left out: %s", self._source, told or "none")
-        # The floor is that of the text as it was made.
-        return {"hygiene": {"dropped": dropped}, "floor_nats": None}
+            self.skipped["duplicate"] += int((~new_N & (held_out_N | within_N)).sum())
 
 
 def _encode_in_threads(
@@ -391,6 +385,14 @@ def _corpus_facts(
         **{name: source[name] for name in ("skipped", "revision", "licence")},
         "fingerprint": data_fingerprint(dtype, split_facts),
     }
+
+
+def _facts_changed_by_hygiene(hygiene: Hygiene, dropped: Counter[str]) -> dict[str, Any]:
+    """What hygiene adds to the corpus manifest and replaces in it; nothing where there was none."""
+    if hygiene == UNTOUCHED:
+        return {}
+    # The floor is that of the text as it was made.
+    return {"hygiene": {"dropped": dict(sorted(dropped.items()))}, "floor_nats": None}
 
 
 def unigram_nats(train_V: npt.NDArray[np.int64], validation_V: npt.NDArray[np.int64]) -> float:

@@ -42,31 +42,34 @@ TokenizerSettings: Any = Annotated[
 ]
 
 
-def sample_texts(
-    folder: Path, characters: int, validation_share: float, normalisation: Normalisation = None
+def sample_training_texts(
+    folder: Path,
+    max_characters: int,
+    validation_share: float,
+    packing_normalisation: Normalisation = None,
 ) -> list[str]:
-    """Training documents of a source in the order of their hash, cut at `characters`.
+    """Training documents of a source in the order of their hash, cut at `max_characters`.
 
     A function of the set of documents: neither their order nor a random stream matters. Memory
     holds no more than what is returned and one document. Left out are the documents that packing
-    holds out with this share and normalisation.
+    holds out with this share and normalisation; the texts are not normalised.
     """
     nearest: list[tuple[int, str]] = []
     total = 0
     if any(map(store.is_validation_documents_file, store.read_documents_manifest(folder)["files"])):
         validation_share = 0.0
-    for _, text in store.read_documents(folder):
-        hashed = text_hash(normalise_text(text, normalisation))
+    for _, text in store.read_training_documents(folder):
+        hashed = text_hash(normalise_text(text, packing_normalisation))
         if is_held_out(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.
         heapq.heappush(nearest, (-hashed, text))
         total += len(text)
-        while total - len(nearest[0][1]) >= characters:
+        while total - len(nearest[0][1]) >= max_characters:
             total -= len(heapq.heappop(nearest)[1])
     texts = [text for _, text in sorted(nearest, reverse=True)]
-    if total > characters:
-        texts[-1] = texts[-1][: characters - total]
+    if total > max_characters:
+        texts[-1] = texts[-1][: max_characters - total]
     return texts
 
 
@@ -88,7 +91,7 @@ def train_tokenizer(
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"--sources: two folders are named {', '.join(twice)}: one would be lost")
     how = settings.characters, settings.validation_share, settings.normalisation
-    texts = {source.name: sample_texts(source, *how) for source in sources}
+    texts = {source.name: sample_training_texts(source, *how) for source in sources}
     sampled = {name: sum(map(len, taken)) for name, taken in texts.items()}
     every = [text for taken in texts.values() for text in taken]
     # Lines: SentencePiece's trainer wants no line break within a sentence.
@@ -313,6 +316,11 @@ def _read_model_file(
     content, place = path.read_bytes(), f"{setting}.{key}: {path}"
     file_kinds.refuse_wrong_file_kind(path, place)
     if is_json_tokenizer(content):
+        if settings.end is None:
+            raise InputError(
+                f"{setting}.end is missing: {place} does not say which piece ends a document: give "
+                "the eos_token of its tokenizer_config.json"
+            )
         return json_tokenizer.model_file_of_tokenizer_json(
             content, settings.end, place, f"{setting}.end"
         )

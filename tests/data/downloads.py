@@ -36,4 +36,4 @@ def manifest(folder):
 
 def read(folder):
     """The texts of downloaded documents."""
-    return [text for _, text in store.read_documents(folder)]
+    return [text for _, text in store.read_training_documents(folder)]

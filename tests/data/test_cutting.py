@@ -100,7 +100,7 @@ def downloaded(folder, files, **values):
     for name, content in files.items():
         edits.put(name, content)(folder / "in")
     out = download(folder, {"kind": "local", "files": f"{folder}/in/*", **values}, "mine")
-    return dict(store.read_documents(out)), manifest(out)["skipped"]
+    return dict(store.read_training_documents(out)), manifest(out)["skipped"]
 
 
 BROKEN = {"a.txt": b"one\n\ntw\xffo\n\nthree"}

@@ -16,7 +16,7 @@ def test_what_is_written_is_read(tmp_path_factory, make_source, texts, group):
         # A small limit, so that texts fall into several groups.
         patch.setattr(store, "GROUP_BYTES", group)
         make_source(folder, texts)
-    assert [text for _, text in store.read_documents(folder)] == texts
+    assert [text for _, text in store.read_training_documents(folder)] == texts
 
 
 def test_the_hash_tells_ids_and_texts_apart(tmp_path):

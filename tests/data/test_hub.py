@@ -96,7 +96,7 @@ def content(out):
 def test_files_come_in_the_order_of_their_names(hub, tmp_path):
     out = download(tmp_path / "a", DE)
     assert read(out) == EVERY
-    ids = [name for name, _ in store.read_documents(out)]
+    ids = [name for name, _ in store.read_training_documents(out)]
     assert (ids[0], ids[-1]) == (f"{NAME.format(0)}:1", f"{NAME.format(3)}:40")
     facts = manifest(out)
     assert (facts["revision"], facts["licence"]) == (COMMIT, "ODC-BY")
@@ -121,7 +121,7 @@ def test_a_configuration_names_its_files(hub, tmp_path):
     assert read(download(tmp_path / "b", other)) == texts(9)
     wiki = download(tmp_path / "c", settings(config="wiki"))
     assert read(wiki) == texts(5) + texts(6)
-    assert [name for name, _ in store.read_documents(wiki)][:2] == ["doc 0", "doc 1"]
+    assert [name for name, _ in store.read_training_documents(wiki)][:2] == ["doc 0", "doc 1"]
 
 
 @pytest.mark.slow

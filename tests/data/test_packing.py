@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_settings import is_held_out, is_in_search_split, text_hash
-from pipeline.data.document_store import read_documents
+from pipeline.data.corpus_settings import is_held_out, is_held_out_for_search, text_hash
+from pipeline.data.document_store import read_training_documents
 from pipeline.data.packing import pack_corpus, unigram_nats
 from pipeline.data.shards import Corpus
-from pipeline.data.tokenizer import Tokenizer, sample_texts
+from pipeline.data.tokenizer import Tokenizer, sample_training_texts
 from pipeline.planning import planner
 from pipeline.runtime import atomic_files
 
@@ -31,7 +31,7 @@ def split_of(text, share=0.3):
     hashed = text_hash(text)
     if not is_held_out(hashed, share):
         return "train"
-    return "search" if is_in_search_split(hashed, share) else "validation"
+    return "search" if is_held_out_for_search(hashed, share) else "validation"
 
 
 def by_hand(texts, tokenizer, share=0.3):
@@ -62,7 +62,7 @@ def test_a_sources_own_validation_text_is_the_validation_split(packed, tmp_path)
         hashes = Corpus.open(folder, split, verify=True).document_records()["hash"].tolist()
         assert hashes == [text_hash(text) for text in texts]
     # A tokenizer is trained on all of the one and none of the other.
-    assert sorted(sample_texts(source, 10**6, 0.3)) == sorted(train)
+    assert sorted(sample_training_texts(source, 10**6, 0.3)) == sorted(train)
 
 
 @pytest.mark.parametrize("tokens", [None, 100])
@@ -89,7 +89,8 @@ def test_validation_files_are_not_trained_on(tmp_path):
     values = {"kind": "local", "files": f"{tmp_path}/**/*.txt"}
     values |= {"validation_files": f"{tmp_path}/held-out/*.txt"}
     folder = download(tmp_path / "out", values, "domain")
-    assert [text for _, text in read_documents(folder)] == ["the text of a", "the text of b"]
+    texts = [text for _, text in read_training_documents(folder)]
+    assert texts == ["the text of a", "the text of b"]
     assert manifest(folder)["validation"]["documents"] == 1
     assert [one["file"] for one in manifest(folder)["source_files"]] == ["a.txt", "b.txt"]
     # Beside them a single file is enough to train on.
@@ -226,7 +227,7 @@ def test_a_quarter_of_all_hashes_is_held_out_and_a_tenth_of_these_for_searches()
     assert text_hash("abc") == 0xBA7816BF8F01CFEA
     hashes = [int(share * 2**64) for share in (0.0, 0.0249, 0.0251, 0.2499, 0.25, 0.99)]
     assert [is_held_out(hashed, 0.25) for hashed in hashes] == [True] * 4 + [False] * 2
-    assert [is_in_search_split(hashed, 0.25) for hashed in hashes] == [True] * 2 + [False] * 4
+    assert [is_held_out_for_search(hashed, 0.25) for hashed in hashes] == [True] * 2 + [False] * 4
 
 
 WORDS = words(0)

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
 from pipeline.data.corpus_settings import is_held_out, text_hash
-from pipeline.data.tokenizer import Tokenizer, build_tokenizer, piece_ids_of_file, sample_texts
+from pipeline.data.tokenizer import (
+    Tokenizer,
+    build_tokenizer,
+    piece_ids_of_file,
+    sample_training_texts,
+)
 from pipeline.runtime import atomic_files
 
 WORDS = ["the", "a", "of", "token", "row", "domain", "step", "weight", "batch", "corpus", "model"]
@@ -147,7 +152,7 @@ def test_validation_documents_are_not_trained_on(tmp_path, make_source, normalis
     pairs = zip(texts, packed, strict=True)
     trained = {text for text, made in pairs if not is_held_out(text_hash(made), 0.3)}
     assert 100 < len(trained) < 180
-    assert set(sample_texts(folder, 10**6, 0.3, normalisation)) == trained
+    assert set(sample_training_texts(folder, 10**6, 0.3, normalisation)) == trained
 
 
 @pytest.mark.slow
@@ -164,7 +169,7 @@ def test_a_sample_is_the_first_characters_in_the_order_of_hashes(
     in_order = "".join(sorted(texts, key=text_hash))
     seed.shuffle(texts)
     folder = make_source(tmp_path_factory.mktemp("property") / "source", texts)
-    assert "".join(sample_texts(folder, characters, 0.0)) == in_order[:characters]
+    assert "".join(sample_training_texts(folder, characters, 0.0)) == in_order[:characters]
 
 
 @pytest.mark.parametrize(
