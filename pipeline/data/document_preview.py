@@ -96,7 +96,7 @@ def _scored_tokens_per_document(
     count = round(len(characters_N) * validation_share)
     if not count:
         return np.zeros(len(characters_N))
-    chosen_D = ((np.arange(count) + 0.5) / validation_share).astype(int)
+    chosen_D = ((np.arange(count) + 0.5) * len(characters_N) / count).astype(int)
     end_D = np.cumsum(1 + np.array(characters_N)[chosen_D] // CHARACTERS_A_TOKEN)
     total = max(1, int(end_D[-1]) // length)
     row_R = np.arange(min(total, scored_rows)) * total // min(total, scored_rows)

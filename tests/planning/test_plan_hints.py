@@ -8,6 +8,8 @@ import pytest
 import yaml
 
 from pike_mixing.errors import InputError
+from pipeline.data import document_preview
+from pipeline.data.local_files import LocalSource
 from pipeline.planning import cost, plan_hints, planner
 from pipeline.planning.outdated_work import PlanComparison
 from pipeline.runtime import accelerators, made_from
@@ -218,6 +220,14 @@ def test_a_plan_looks_at_the_files_of_the_user(
         found = str(error)
     assert (told is None) == (found is None)
     assert told is None or told in found
+
+
+def test_documents_for_validation_are_counted_where_their_number_is_rounded_up(tmp_path):
+    Path(tmp_path, "a.jsonl").write_text("\n".join(['{"text": "some text"}'] * 60))
+    source = LocalSource(files=(f"{tmp_path}/a.jsonl",))
+    # 60 times 0.9 times 0.25 is 13.5.
+    told = document_preview.few_or_unequal_documents_warning(source, 0.25, 100, 10)
+    assert told.startswith("of its 60 documents about 14 are for validation")
 
 
 def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch):
