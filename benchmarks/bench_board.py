@@ -21,7 +21,7 @@ def main() -> None:
     arguments = parser.parse_args()
     begun = time.monotonic()
     parts = bench.unsealed_folds(arguments.tables)
-    methods = [bench.score_all_folds(name, parts, arguments.jobs) for name in bench.METHODS]
+    methods = [bench.make_board_entry(name, parts, arguments.jobs) for name in bench.METHODS]
     minutes = (time.monotonic() - begun) / 60
     tables = ["regmix", *(one.name.partition(".")[0] for one in arguments.tables)]
     drawn = [{"tables": tables, "commit": records.commit(), "minutes": minutes}]

@@ -164,7 +164,7 @@ def advice(named: dict[str, Any]) -> list[str]:
     for (place, domains), runs in itertools.product(DOMAINS.items(), bench.RUNS):
         cell = f"{place}|{runs}"
         scored = {
-            n: bench.mean_over_folds(np.array(one["cells"][cell]["spearman"])[:, :-1])
+            n: bench.mean_over_folds_and_targets(np.array(one["cells"][cell]["spearman"])[:, :-1])
             for n, one in finders.items()
             if "spearman" in one["cells"].get(cell, ())
         }
@@ -173,7 +173,7 @@ def advice(named: dict[str, Any]) -> list[str]:
         best = max(scored, key=lambda n: scored[n][0])
         apart = {
             row["against"]: row
-            for row in bench.differences_from_board(named[best], list(finders.values()))
+            for row in bench.scores_minus_board(named[best], list(finders.values()))
             if (row["cell"], row["measure"]) == (cell, "spearman")
         }
         equal = [n for n, row in apart.items() if abs(row["difference"]) <= row["half"]]
@@ -211,7 +211,7 @@ def advice(named: dict[str, Any]) -> list[str]:
 def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
     if measure not in cell:
         return "none"
-    mean, half, _ = bench.mean_over_folds(np.array(cell[measure])[:, :-1])
+    mean, half, _ = bench.mean_over_folds_and_targets(np.array(cell[measure])[:, :-1])
     return f"{mean:{form}} ± {half:{form}}"
 
 
@@ -240,7 +240,7 @@ def certainty(named: dict[str, Any]) -> list[str]:
 
 def inventories(named: dict[str, Any]) -> list[str]:
     """What the exposure law has learned from how much text there is."""
-    rows = bench.differences_from_board(named["exposure-law"], [named[bench.PERMUTED]])
+    rows = bench.scores_minus_board(named["exposure-law"], [named[bench.PERMUTED]])
     told = [
         f"{row['difference']:+.4f} ± {row['half']:.4f} ({row['cell'].rpartition('|')[2]} runs)"
         for row in rows

@@ -20,7 +20,7 @@ from pike_mixing.finders import (
 )
 from pike_mixing.mixtures import explore, export, trial
 from pike_mixing.mixtures.trainer_formats import FORMATS
-from pike_mixing.parser import Parser
+from pike_mixing.parser import ListExtendingParser
 from pike_mixing.setting_fields import setting_lines, wrap_text
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms import catalogue
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # A rule of the user's own is found where the command is given, as `pike` finds it.
         sys.path.append("")
     words = sys.argv[1:] if arguments is None else arguments
-    if words and (problem := _misplaced_word_problem(words[0])):
+    if words and (problem := _unknown_command_message(words[0])):
         print(f"pike-mixing: {problem}", file=sys.stderr)
         return MISTAKE
     parsed = _build_parser().parse_args(words)
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def _misplaced_word_problem(word: str) -> str | None:
+def _unknown_command_message(word: str) -> str | None:
     """What to type where a word that is no command names something else; None where it does not."""
     if word in OF_PIKE:
         return (
@@ -97,7 +97,7 @@ def _misplaced_word_problem(word: str) -> str | None:
 
 
 def _build_parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="pike-mixing", description=__doc__)
+    parser = ListExtendingParser(prog="pike-mixing", description=__doc__)
     commands_ = parser.add_subparsers(dest="command", required=True)
 
     def command(name: str, run: Callable[[argparse.Namespace], str], about: str) -> Any:
@@ -108,7 +108,7 @@ def _build_parser() -> argparse.ArgumentParser:
     trial.add_command(commands_)
     rules = command("methods", methods_text, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
-    _add_fit_options(
+    _add_arguments_of_fit(
         command("fit", fit_command.fitted_mixtures_text, "a mixture from a table of proxy runs")
     )
     saved = command(
@@ -121,12 +121,12 @@ def _build_parser() -> argparse.ArgumentParser:
     export.add_command(commands_)
     delivered.add_command(commands_)
     bench.add_command(commands_)
-    _add_design_options(
+    _add_arguments_of_design(
         command(
             "design", design_commands.proposed_mixtures_csv, "the next mixtures to train, as CSV"
         )
     )
-    _add_stage_options(
+    _add_arguments_of_stages(
         command("stages", design_commands.schedule_json, "a schedule from losses over steps")
     )
     kept = command(
@@ -151,7 +151,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_table_options(command: Any) -> None:
+def _add_table_and_finder_options(command: Any) -> None:
     about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
     command.add_argument("--metrics", type=Path, help=about)
     about = "only rows with these values: --where parameters=1e6 run=1..64"
@@ -181,7 +181,7 @@ def _add_table_options(command: Any) -> None:
     command.add_argument("--seed", type=int, default=0, help="of all draws (default: 0)")
 
 
-def _add_fit_options(command: Any) -> None:
+def _add_arguments_of_fit(command: Any) -> None:
     command.description = swarm_table.__doc__
     command.add_argument("finder", help=f"{', '.join(TABLE_FINDERS)}")
     command.add_argument("table", type=Path, help=ABOUT_TABLE)
@@ -192,7 +192,7 @@ def _add_fit_options(command: Any) -> None:
     command.add_argument(
         "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about
     )
-    _add_table_options(command)
+    _add_table_and_finder_options(command)
     about = "size to which the losses are extrapolated first: --at parameters=1e9 tokens=2.5e10"
     command.add_argument("--at", nargs="+", default=[], metavar="SIZE=NUMBER", help=about)
     about = "tables of drawn mixtures for the uncertainty (default: 100)"
@@ -205,7 +205,7 @@ def _add_fit_options(command: Any) -> None:
     command.add_argument("--format", choices=("text", "json"), default="text")
 
 
-def _add_stage_options(command: Any) -> None:
+def _add_arguments_of_stages(command: Any) -> None:
     command.description = schedule_finder.__doc__
     about = "CSV or Parquet: a row for each run and step, with the weights since the row before"
     command.add_argument("table", type=Path, help=about)
@@ -214,10 +214,10 @@ def _add_stage_options(command: Any) -> None:
     command.add_argument("--eta", type=float, default=1.0, help="Aioli's (default: 1)")
     about = "the column that names a row's run (default: run); its step is `tokens`"
     command.add_argument("--run-column", default="run", metavar="NAME", help=about)
-    _add_table_options(command)
+    _add_table_and_finder_options(command)
 
 
-def _add_design_options(command: Any) -> None:
+def _add_arguments_of_design(command: Any) -> None:
     command.add_argument("table", type=Path, nargs="?", help=f"what is there: {ABOUT_TABLE}")
     about = "names, where there is no table yet"
     command.add_argument("--domains", nargs="+", default=[], metavar="DOMAIN", help=about)
@@ -233,7 +233,7 @@ def _add_design_options(command: Any) -> None:
     command.add_argument("--prior", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
     about = "of the Dirichlet distribution; 1 draws evenly (default: 1)"
     command.add_argument("--concentration", type=float, default=1.0, help=about)
-    _add_table_options(command)
+    _add_table_and_finder_options(command)
 
 
 def methods_text(arguments: argparse.Namespace) -> str:

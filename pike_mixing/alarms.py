@@ -119,16 +119,15 @@ class Watch(AlarmLimits):
             never = np.iinfo(np.int64).max
             state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
         if self.epoch_rows is not None and drawn_K is not None:
-            result += self._epoch_alarms(state, step, drawn_K, self.epoch_rows)
+            result += self._record_epoch_alarms(state, step, drawn_K, self.epoch_rows)
         if self.adapts or self.rounded:
-            result += self._missing_rows_alarms(state, step, weights_K, count_K)
+            result += self._record_missing_rows_alarms(state, step, weights_K, count_K)
         if self.adapts and len(self.domains) >= FEWEST_DOMAINS:
-            result += self._collapse_alarms(state, step, weights_K)
+            result += self._record_collapse_alarms(state, step, weights_K)
         if self.movement is not None:
-            changed, message = self.movement.after_step(
+            state, message = self.movement.after_step(
                 state, step, weights_K, count_K, coefficient_K
             )
-            state |= changed
             result += [] if message is None else [Alarm(step, "never-moved", None, message)]
         return state, result
 
@@ -144,7 +143,7 @@ class Watch(AlarmLimits):
         """
         state = dict(state)
         if self.movement is not None:
-            state |= self.movement.observe(state, step, measured)
+            state = self.movement.observe(state, step, measured)
         # Without noise that can be told from the signal, the unbiased norm is NaN as the variance.
         numbers_3xK = np.stack([measured.squared_norm_K, measured.loss_K, measured.variance_K])
         finite_3xK = np.isfinite(numbers_3xK)
@@ -202,7 +201,7 @@ class Watch(AlarmLimits):
             for k in _indices_newly_true(state, "worse", worse_K)
         ]
 
-    def _epoch_alarms(
+    def _record_epoch_alarms(
         self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]
     ) -> list[Alarm]:
         rows_K = np.array([epoch_rows[domain] for domain in self.domains])
@@ -219,7 +218,7 @@ class Watch(AlarmLimits):
             for k in _indices_newly_true(state, "epochs", drawn_K / rows_K > self.epochs)
         ]
 
-    def _missing_rows_alarms(
+    def _record_missing_rows_alarms(
         self, state: State, step: int, weights_K: Floats, count_K: Ints
     ) -> list[Alarm]:
         # A chosen weight of 0 misses nothing.
@@ -247,7 +246,7 @@ class Watch(AlarmLimits):
             )
         return "give the method a floor (min_weight), lower its rate, or put more rows into a batch"
 
-    def _collapse_alarms(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
+    def _record_collapse_alarms(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
         """A look at the end of each window, at the mean weights of its steps."""
         sum_K = state["weight_sum_K"] + weights_K
         looks = (step + 1) % self.window == 0

@@ -82,6 +82,9 @@ SEALED = ("regmix at 1B", "olmix-reuse")
 LEVEL = 0.05
 LOG = ("date", "who", "method", "sha256", "opened")
 
+BoardEntry = dict[str, Any]
+"""The scores of one method, as the board and `--save` hold them."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Fold:
@@ -117,17 +120,18 @@ class BenchFinder:
             weights_NxK, self._epochs_permuted_if_asked(weights_NxK, epochs_NxK), loss_NxM
         )
 
-    def predict(self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None) -> Any:
+    def predict(
+        self, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None
+    ) -> Floats | tuple[Floats, Floats]:
         """Losses, and spreads of a Gaussian process."""
         if self.name == "linear":
-            return weights_SxK @ fitted
+            return np.asarray(weights_SxK @ fitted)
         if self.name == "mixing-law":
-            return fitted.losses(weights_SxK)
+            return np.asarray(fitted.losses(weights_SxK))
         if self.name == "regmix":
             return np.stack([trees.losses(weights_SxK) for trees in fitted], axis=1)
-        losses_SxM = fitted.losses(
-            weights_SxK, self._epochs_permuted_if_asked(weights_SxK, epochs_SxK)
-        )
+        epochs_SxK = self._epochs_permuted_if_asked(weights_SxK, epochs_SxK)
+        losses_SxM: Floats = fitted.losses(weights_SxK, epochs_SxK)
         if self.name == "gaussian-process":
             return losses_SxM, fitted.standard_deviations(weights_SxK)
         return losses_SxM
@@ -159,17 +163,18 @@ def _fit_trees_per_loss(weights_NxK: Floats, loss_NxM: Floats) -> list[Any]:
     return [kind(target=target).fit(swarm, like) for target in shares]
 
 
-def load_bench_method(name: str) -> Any:
+def load_bench_method(name_or_file: str) -> Any:
     """What fits and predicts: a finder of `METHODS`, or the module of a file.
 
     Raises:
         InputError: there is neither, or the file has not both functions.
     """
-    if name in METHODS:
-        return BenchFinder(name)
-    path = Path(name)
+    if name_or_file in METHODS:
+        return BenchFinder(name_or_file)
+    path = Path(name_or_file)
     if path.suffix != ".py" or not path.is_file():
-        raise InputError(f"{unknown_name_message(name, METHODS, 'method')}; or give a file NAME.py")
+        unknown = unknown_name_message(name_or_file, METHODS, "method")
+        raise InputError(f"{unknown}; or give a file NAME.py")
     spec = importlib.util.spec_from_file_location("benched", path)
     assert spec is not None
     assert spec.loader is not None
@@ -180,7 +185,7 @@ def load_bench_method(name: str) -> Any:
     return module
 
 
-def frozen_row_blocks(weights_NxK: Floats) -> list[Ints]:
+def row_blocks_by_mixture_hash(weights_NxK: Floats) -> list[Ints]:
     """Blocks of rows in the order of the SHA-256 of their mixtures' numbers, without a rest."""
     texts = [",".join(f"{weight:.6f}" for weight in row) for row in weights_NxK]
     order = sorted(range(len(texts)), key=lambda n: hashlib.sha256(texts[n].encode()).digest())
@@ -188,18 +193,20 @@ def frozen_row_blocks(weights_NxK: Floats) -> list[Ints]:
     return [np.array(order[at : at + size]) for at in range(0, len(order) - size + 1, size)]
 
 
-def make_folds(place: str, swarm: Swarm, others: Mapping[str, Swarm] | None = None) -> list[Fold]:
+def make_block_folds(
+    swarm_name: str, swarm: Swarm, other_sizes: Mapping[str, Swarm] | None = None
+) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
     weights_NxK, _ = swarm.weights_and_losses()
-    blocks, result = frozen_row_blocks(weights_NxK), []
+    blocks, result = row_blocks_by_mixture_hash(weights_NxK), []
     for block, test in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
-        tests = {place: _select_runs(swarm, test)}
+        tests = {swarm_name: _select_runs(swarm, test)}
         held = {tuple(weights_NxK[n].round(6)) for n in test}
-        for name, other in (others or {}).items():
+        for name, other in (other_sizes or {}).items():
             mixtures = other.weights_and_losses()[0].round(6)
             rows = [n for n, weights_K in enumerate(mixtures) if tuple(weights_K) in held]
             tests[name] = _select_runs(other, np.array(rows))
-        result.append(Fold(_select_runs(swarm, block), tests, place))
+        result.append(Fold(_select_runs(swarm, block), tests, swarm_name))
     return result
 
 
@@ -219,57 +226,59 @@ def _keep_evenly_spaced_losses(swarm: Swarm) -> Swarm:
     return dataclasses.replace(swarm, runs=runs, losses=tuple(swarm.losses[m] for m in kept))
 
 
-def unsealed_folds(tables: Sequence[Path]) -> list[Fold]:
+def unsealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1M, with the same mixtures at 60M; and of fetched tables.
 
     Raises:
         InputError: one of the tables is sealed.
     """
-    result = make_folds(
+    result = make_block_folds(
         "regmix at 1M", _read_regmix_swarm("1e6"), {"regmix at 60M": _read_regmix_swarm("6e7")}
     )
-    for one in tables:
+    for one in further_tables:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_folds(name, _keep_evenly_spaced_losses(swarm_table.read_swarm(one)))
+        result += make_block_folds(name, _keep_evenly_spaced_losses(swarm_table.read_swarm(one)))
     return result
 
 
-def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
+def sealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1B, by fits to blocks of 1M; and of tables that were fetched."""
     small, large = _read_regmix_swarm("1e6"), _read_regmix_swarm("1e9")
-    blocks = frozen_row_blocks(small.weights_and_losses()[0])
+    blocks = row_blocks_by_mixture_hash(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
-    for one in tables:
-        result += make_folds(
+    for one in further_tables:
+        result += make_block_folds(
             one.name.partition(".")[0], _keep_evenly_spaced_losses(swarm_table.read_swarm(one))
         )
     return result
 
 
-def _read_regmix_swarm(model_size: str) -> Swarm:
+def _read_regmix_swarm(parameter_count: str) -> Swarm:
     return swarm_table.read_swarm(
-        catalogue.find_table(Path("regmix")), where={"parameters": model_size}
+        catalogue.find_table(Path("regmix")), where={"parameters": parameter_count}
     )
 
 
-def score_method(name: str, fold: Fold, runs: int) -> dict[str, dict[str, Any]]:
-    """By place the measures of one method, each of T targets; or why it `failed`."""
-    train = _select_runs(fold.train, np.arange(runs))
+def score_on_test_swarms(
+    name_or_file: str, fold: Fold, train_runs: int
+) -> dict[str, dict[str, Any]]:
+    """By test swarm the measures of one method, each of T targets; or why it `failed`."""
+    train = _select_runs(fold.train, np.arange(train_runs))
     given = (*train.weights_and_losses(), train.epochs_of_runs())
-    method, begun = load_bench_method(name), time.monotonic()
+    method, begun = load_bench_method(name_or_file), time.monotonic()
     result: dict[str, dict[str, Any]] = {}
     try:
         fitted = method.fit(*given)
         for place, test in fold.tests.items():
             weights_SxK, actual_SxM = test.weights_and_losses()
-            predicted_SxT, spread_SxT = _predict_losses_and_spreads(
+            predicted_SxT, spread_SxT = _predict_losses_and_spreads_or_ones(
                 method, fitted, weights_SxK, test.epochs_of_runs(), len(train.losses)
             )
             half_SxT = None
             if place == fold.alike:
-                half_SxT = spread_SxT * _calibrate_spread_scales(method, *given)
+                half_SxT = spread_SxT * _half_widths_per_unit_spread(method, *given)
             result[place] = _prediction_metrics(
                 predicted_SxT, _append_mean_column(actual_SxM), half_SxT
             )
@@ -309,7 +318,7 @@ def _append_mean_column(loss_SxM: Floats) -> Floats:
     return np.column_stack([loss_SxM, loss_SxM.mean(axis=1)])
 
 
-def _predict_losses_and_spreads(
+def _predict_losses_and_spreads_or_ones(
     method: Any, fitted: Any, weights_SxK: Floats, epochs_SxK: Floats | None, M: int
 ) -> tuple[Floats, Floats]:
     """Losses and spreads [S, T] of a fit to M losses."""
@@ -322,7 +331,7 @@ def _predict_losses_and_spreads(
     return _append_mean_column(np.asarray(losses)), _append_mean_column(np.asarray(spreads))
 
 
-def _calibrate_spread_scales(
+def _half_widths_per_unit_spread(
     method: Any, weights_NxK: Floats, loss_NxM: Floats, epochs_NxK: Floats | None
 ) -> Floats:
     """What spreads are multiplied by [T], from the errors on parts of the runs."""
@@ -331,7 +340,8 @@ def _calibrate_spread_scales(
     for rest, part in cross_validation.make_folds(weights_NxK, PARTS, seed=0):
         seen, new = (None, None) if epochs_NxK is None else (epochs_NxK[rest], epochs_NxK[part])
         fitted = method.fit(weights_NxK[rest], loss_NxM[rest], seen)
-        predicted, spread = _predict_losses_and_spreads(method, fitted, weights_NxK[part], new, M)
+        given = method, fitted, weights_NxK[part], new, M
+        predicted, spread = _predict_losses_and_spreads_or_ones(*given)
         score_NxT[part] = np.abs(predicted - _append_mean_column(loss_NxM[part])) / spread
     mixtures = len(np.unique(weights_NxK, axis=0))
     return np.array(
@@ -339,24 +349,27 @@ def _calibrate_spread_scales(
     )
 
 
-def score_all_folds(name: str, folds: Sequence[Fold], jobs: int) -> dict[str, Any]:
+def make_board_entry(name_or_file: str, folds: Sequence[Fold], jobs: int) -> BoardEntry:
     """What a method scores: by place and number of runs, measures [F, T]."""
-    load_bench_method(name)
-    work = [(name, fold, runs) for fold in folds for runs in RUNS if runs <= len(fold.train.runs)]
+    load_bench_method(name_or_file)
+    sizes = [(fold, runs) for fold in folds for runs in RUNS if runs <= len(fold.train.runs)]
+    work = [(name_or_file, fold, runs) for fold, runs in sizes]
     os.environ["OMP_NUM_THREADS"] = "1"
     with multiprocessing.get_context("spawn").Pool(jobs) as pool:
-        found = pool.starmap(score_method, work, chunksize=1)
+        found = pool.starmap(score_on_test_swarms, work, chunksize=1)
     cells: dict[str, Any] = {}
-    for (_, fold, runs), by_place in zip(work, found, strict=True):
+    for (fold, runs), by_place in zip(sizes, found, strict=True):
         for place, one in by_place.items():
             cell = cells.setdefault(f"{place}|{runs}", {"targets": [*fold.train.losses, MEAN]})
             for measure, value in one.items():
                 cell.setdefault(measure, []).append(value)
-    digest = None if name in METHODS else hashlib.sha256(Path(name).read_bytes()).hexdigest()
-    return {"method": Path(name).stem, "sha256": digest, "cells": cells}
+    path, digest = Path(name_or_file), None
+    if name_or_file not in METHODS:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return {"method": path.stem, "sha256": digest, "cells": cells}
 
 
-class FoldMean(NamedTuple):
+class MeanAndHalfWidth(NamedTuple):
     """A mean over folds and targets."""
 
     mean: float
@@ -366,7 +379,11 @@ class FoldMean(NamedTuple):
     """That it is 0."""
 
 
-def mean_over_folds(value_FxT: Floats) -> FoldMean:
+ScoreDifference = dict[str, Any]
+"""Against which method, in which cell and measure; the difference, half its interval, p."""
+
+
+def mean_over_folds_and_targets(value_FxT: Floats) -> MeanAndHalfWidth:
     """The mean with its error: folds are what seeds are elsewhere, targets what documents are."""
     from pike_mixing.comparison import mean_difference, p_values
 
@@ -374,12 +391,10 @@ def mean_over_folds(value_FxT: Floats) -> FoldMean:
     part = mean_difference.differences_of_sums(value_FxT, np.ones(targets), np.arange(targets))
     found = mean_difference.estimate([part])
     half_width, p = mean_difference.half_width(found), p_values.p_value(found)
-    return FoldMean(found.difference, half_width, p)
+    return MeanAndHalfWidth(found.difference, half_width, p)
 
 
-def differences_from_board(
-    scores: Mapping[str, Any], board: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
+def scores_minus_board(scores: BoardEntry, board: Sequence[BoardEntry]) -> list[ScoreDifference]:
     """A method minus each of the board, in every cell and measure that both have.
 
     p-values are Holm's, of all of them together.
@@ -393,7 +408,7 @@ def differences_from_board(
             if other["method"] == scores["method"] or None in pair or len(pair[0]) != len(pair[1]):
                 continue
             # The mean of all losses is none of them.
-            found = mean_over_folds((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
+            found = mean_over_folds_and_targets((np.array(pair[0]) - np.array(pair[1]))[:, :-1])
             about = {"against": other["method"], "cell": cell, "measure": measure}
             numbers = {"difference": found.mean, "half": found.half_width, "p": found.p}
             rows.append(about | numbers)
@@ -445,18 +460,17 @@ def scores_text(arguments: argparse.Namespace) -> str:
         parts = sealed_folds(arguments.tables)
     else:
         parts = unsealed_folds(arguments.tables)
-    found = [score_all_folds(name, parts, arguments.jobs) for name in arguments.methods]
+    found = [make_board_entry(name, parts, arguments.jobs) for name in arguments.methods]
     if arguments.save is not None:
         try:
             arguments.save.write_text(json.dumps({"methods": found}) + "\n", encoding="utf-8")
         except OSError as error:
             raise InputError(f"--save: {error}: give another path") from None
-    return "\n\n".join(
-        [_scores_table(found), *(_board_differences_text(one, board) for one in found if board)]
-    )
+    compared = [_significant_differences_text(one, board) for one in found if board]
+    return "\n\n".join([_scores_table(found), *compared])
 
 
-def _read_board(path: Path) -> list[dict[str, Any]]:
+def _read_board(path: Path) -> list[BoardEntry]:
     try:
         return list(json.loads(path.read_text(encoding="utf-8"))["methods"])
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -485,7 +499,7 @@ def _log_sealed_opening(arguments: argparse.Namespace) -> None:
         raise InputError(f"--log: {error}: nothing was opened; give another path") from None
 
 
-def _scores_table(scores_by_method: Sequence[Mapping[str, Any]]) -> str:
+def _scores_table(scores_by_method: Sequence[BoardEntry]) -> str:
     """A line for each method and cell: every measure, mean over the losses."""
     lines = [f"{'method':<20}{'runs':>5}  {'':<15}" + "".join(f"{m:>16}" for m in MEASURES)]
     cells = dict.fromkeys(cell for one in scores_by_method for cell in one["cells"])
@@ -503,14 +517,14 @@ def _scores_table(scores_by_method: Sequence[Mapping[str, Any]]) -> str:
 def _mean_text(value_FxT: Any) -> str:
     if value_FxT is None:
         return "none"
-    found = mean_over_folds(np.array(value_FxT)[:, :-1])
+    found = mean_over_folds_and_targets(np.array(value_FxT)[:, :-1])
     error = "" if found.half_width is None else f" +- {found.half_width:.3f}"
     return f"{found.mean:.3f}{error}"
 
 
-def _board_differences_text(scores: Mapping[str, Any], board: Sequence[Mapping[str, Any]]) -> str:
+def _significant_differences_text(scores: BoardEntry, board: Sequence[BoardEntry]) -> str:
     """The differences that Holm's correction leaves, and how many there are."""
-    rows = differences_from_board(scores, board)
+    rows = scores_minus_board(scores, board)
     kept = [row for row in rows if row["p"] is not None and row["p"] < LEVEL]
     lines = [
         f"{scores['method']} minus {row['against']}, {row['measure']}, "

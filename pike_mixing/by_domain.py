@@ -7,8 +7,8 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.setting_limits import Proportions
-from pike_mixing.setting_messages import domain_problems
-from pike_mixing.settings import plain_value, value_problems
+from pike_mixing.setting_messages import domain_mismatch_problems
+from pike_mixing.settings import arrays_to_python, value_problems
 
 
 def equal_weights(k: int) -> Floats:
@@ -35,7 +35,7 @@ def shares_in_order(
     """
     if values is None:
         return equal_weights(len(domains))
-    refuse(value_problems(plain_value(values), Proportions, setting))
+    refuse(value_problems(arrays_to_python(values), Proportions, setting))
     placed_K = values_in_order(values, domains, setting, "weight")
     return placed_K / placed_K.sum()
 
@@ -48,7 +48,7 @@ def log_shares_in_order(
         return np.log(shares_in_order(values, domains, setting))
 
 
-def tokens_in_order(
+def required_tokens_in_order(
     tokens_by_domain: Mapping[str, float] | None, domains: tuple[str, ...]
 ) -> Floats:
     """Tokens of each domain's corpus.
@@ -71,5 +71,5 @@ def values_in_order(
     Raises:
         InputError: a value names no domain of the run, or a domain has none.
     """
-    refuse(domain_problems(values, domains, setting, f"has no {quantity}"))
+    refuse(domain_mismatch_problems(values, domains, setting, f"has no {quantity}"))
     return np.array([values[d] for d in domains], dtype=np.float64)

@@ -307,7 +307,8 @@ class Delivered:
         if self.of == "tokens" and sums["rows"].any():
             level = LEVEL / (3 * len(self.domains))
             is_off_K, lacks_K = self._token_share_p_values() <= level, sums["surplus"] < 0
-            judged_K = judged_K & ~(is_off_K & lacks_K & (self._still_to_come_p_values() > level))
+            may_come_K = self._long_rows_to_come_p_values() > level
+            judged_K = judged_K & ~(is_off_K & lacks_K & may_come_K)
         open_K = ~judged_K & ((sums["expected"] > 0) | (self.steps == 0))
         few = [self.domains[k] for k in np.flatnonzero(open_K)]
         return Report(
@@ -337,7 +338,7 @@ class Delivered:
         off_K = off_rows_K = self._row_share_p_values() <= level
         never_p_K = np.exp(-sums["expected"])
         if self.of == "tokens":
-            never_p_K = self._still_to_come_p_values()
+            never_p_K = self._long_rows_to_come_p_values()
             # A domain has too many tokens only where another one lacks some for good.
             off_K = self._token_share_p_values() <= level
             off_K = off_K & (off_K & (never_p_K <= level)).any()
@@ -426,7 +427,7 @@ class Delivered:
         mean_K = np.divide(sums["tokens"], rows_K, out=np.full_like(rows_K, mean), where=has_K)
         return lack_K, mean_K
 
-    def _still_to_come_p_values(self) -> Floats:
+    def _long_rows_to_come_p_values(self) -> Floats:
         """Chance that rows with the tokens that a domain lacks have not come yet, at most [K]."""
         lack_K, mean_K = self._token_deficits_and_mean_row_tokens()
         return np.exp(-lack_K / (self.longest or (LONGEST_ROW * mean_K).clip(min=1e-9)))
@@ -594,7 +595,7 @@ def count_log(path: Path, delivered: Delivered) -> None:
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                rows.add_line(foreign_json.parse_json(line))
+                rows.add_line(foreign_json.parse_json_or_value_error(line))
         except InputError as error:
             raise InputError(f"{path}, line {number}: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -10,7 +10,7 @@ MOST_BYTES = 2**30
 """Bytes from which on no file of JSON is read."""
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json_or_value_error(text: str | bytes) -> Any:
     """The value of a JSON text.
 
     Raises:
@@ -32,7 +32,7 @@ def refuse_pipes_and_folders(path: Path, remedy: str) -> None:
         raise InputError(f"{path} is no file: {remedy}")
 
 
-def read_json_object(path: Path, remedy: str) -> dict[str, Any]:
+def read_json_object_or_empty(path: Path, remedy: str) -> dict[str, Any]:
     """The values of a JSON file's object by name; none where it holds no object."""
     result = read_json(path, remedy)
     return result if isinstance(result, dict) else {}
@@ -50,7 +50,7 @@ def read_json(path: Path, remedy: str) -> Any:
     try:
         if (size := path.stat().st_size) > MOST_BYTES:
             raise ValueError(f"{size:,} bytes, too many for JSON")
-        return parse_json(path.read_text(encoding="utf-8"))
+        return parse_json_or_value_error(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError as error:

@@ -18,7 +18,12 @@ from pike_mixing.apportion import apportion, apportion_over_steps
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.settings import CheckedSettings
-from pike_mixing.signal_checks import share_problem, with_checked_answer, with_checked_signals
+from pike_mixing.signal_checks import (
+    share_problem,
+    with_checked_init,
+    with_checked_needs,
+    with_checked_signals_and_answer,
+)
 from pike_mixing.signals import Needs as Needs
 from pike_mixing.signals import RunFacts as RunFacts
 from pike_mixing.signals import Signals as Signals
@@ -53,10 +58,10 @@ class Method(CheckedSettings, abc.ABC):
                 )
         for name in ("loss_weights", "gradient_coefficients", "observe"):
             if name in vars(cls):
-                setattr(cls, name, with_checked_signals(name, vars(cls)[name]))
-        for name in ("init", "needs"):
+                setattr(cls, name, with_checked_signals_and_answer(name, vars(cls)[name]))
+        for name, checked in (("init", with_checked_init), ("needs", with_checked_needs)):
             if name in vars(cls):
-                setattr(cls, name, with_checked_answer(name, vars(cls)[name]))
+                setattr(cls, name, checked(vars(cls)[name]))
 
     def __post_init__(self) -> None:
         """Judges the settings.

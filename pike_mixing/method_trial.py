@@ -105,7 +105,7 @@ def _observe_before_step(
     due, compared = method.needs().statistics, method.needs().validation
     if due is not None and due.fresh and due.is_due(step):
         count_K = rows_of_domains(method, state, step, b, rounding, len(domains)).clip(due.rows)
-        statistics, gram_KxK = _made_up_statistics(count_K, step, draw)
+        statistics, gram_KxK = _made_up_statistics_and_gram(count_K, step, draw)
         gram = gram_KxK if due.inner_products else None
         state = method.observe(state, Signals(step, b, statistics=statistics, gram_KxK=gram))
     if compared is not None and compared.is_due(step):
@@ -119,7 +119,7 @@ def _observe_step(
 ) -> State:
     """The state after a step: what weighs losses or gradients is asked, too."""
     needs = method.needs()
-    statistics, gram_KxK = _made_up_statistics(count_K, step, draw)
+    statistics, gram_KxK = _made_up_statistics_and_gram(count_K, step, draw)
     loss_K = statistics.loss_K
     measured = Signals(
         step,
@@ -148,7 +148,7 @@ def _observe_step(
     return method.observe(state, measured)
 
 
-def _made_up_statistics(
+def _made_up_statistics_and_gram(
     count_K: Ints, step: int, draw: np.random.Generator
 ) -> tuple[Statistics, Floats]:
     """Statistics of made-up gradients of rows, and the domains' inner products."""

@@ -88,7 +88,7 @@ class Movement:
         }
 
     def observe(self, state: State, step: int, statistics: Statistics) -> State:
-        """What statistics change in the state; the first ones tell which coefficients would act.
+        """The state after statistics; the first ones tell which coefficients would act.
 
         Args:
             state: The state before.
@@ -97,15 +97,15 @@ class Movement:
         """
         measured_5xK = np.stack([getattr(statistics, name) for name in FIELDS])
         if int(state["due_1"][0]) >= 0:
-            return {"measured_5xK": measured_5xK}
+            return state | {"measured_5xK": measured_5xK}
         if proposal := self._proposal_text(statistics):
             log.info("%s, step %d: %s", self.name, step, proposal)
-        return {"measured_5xK": measured_5xK, "due_1": np.array([step])}
+        return state | {"measured_5xK": measured_5xK, "due_1": np.array([step])}
 
     def after_step(
         self, state: State, step: int, weights_K: Floats, count_K: Ints, chosen_K: Floats | None
     ) -> tuple[State, str | None]:
-        """What a step changes in the state, and a warning where nothing has moved.
+        """The state after a step, and a warning where nothing has moved.
 
         It warns before the first step is over where nothing can ever move, when one window has
         passed since weights first changed or were measured for, and at the end of the run.
@@ -118,8 +118,8 @@ class Movement:
             chosen_K: Coefficients of losses or gradients, where the method chose them.
         """
         # Enough for all steps: no later look can warn.
-        if _moved_row_count(state) >= max(1, self.steps / self.window):
-            return {}, None
+        if _total_moved_rows(state) >= max(1, self.steps / self.window):
+            return state, None
         b, K = self.rows, len(weights_K)
         start_rows_K = rows_of_domains(self.method, self.start, step, b, self.rounding, K)
         weight_change_K = np.abs(weights_K - self.method.weights(self.start, step))
@@ -133,14 +133,14 @@ class Movement:
         due = int(state["due_1"][0])
         if due < 0 and largest_2.max() > NOISE:
             due = step
-        changed = {
+        state = state | {
             "moved_rows_3": state["moved_rows_3"] + np.sum(rows_3xK, axis=1) / 2,
             "largest_change_2": np.maximum(state["largest_change_2"], largest_2),
             "due_1": np.array([due]),
         }
         is_window_over = due >= 0 and step - due + 1 == self.window
         looks = step + 1 == self.steps or is_window_over or (step == 0 and self._can_never_move())
-        return changed, self._few_rows_moved_warning(state | changed, step) if looks else None
+        return state, self._few_rows_moved_warning(state, step) if looks else None
 
     def _can_never_move(self) -> bool:
         """Whether no step of the run can move a row."""
@@ -151,7 +151,7 @@ class Movement:
 
     def _few_rows_moved_warning(self, state: State, step: int) -> str | None:
         """The warning; None where at least a row per window of steps has moved."""
-        b, due, moved = self.rows, int(state["due_1"][0]), _moved_row_count(state)
+        b, due, moved = self.rows, int(state["due_1"][0]), _total_moved_rows(state)
         steps = step + 1 - max(due, 0)
         if moved >= max(1, steps / self.window):
             return None
@@ -213,7 +213,7 @@ def can_fail_to_move(method: Method) -> bool:
     return needs != Needs() and not needs.moments_per_domain
 
 
-def _moved_row_count(state: State) -> float:
+def _total_moved_rows(state: State) -> float:
     by_counts, by_weights, by_coefficients = state["moved_rows_3"].tolist()
     return float(min(by_counts, by_weights) + by_coefficients)
 

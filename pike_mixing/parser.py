@@ -5,7 +5,7 @@ import re
 from typing import Any, NoReturn
 
 
-class Parser(argparse.ArgumentParser):
+class ListExtendingParser(argparse.ArgumentParser):
     """A parser whose lists grow: `--models X --models Y` is `--models X Y`.
 
     Of an option that is given twice, argparse keeps the last, without a word.

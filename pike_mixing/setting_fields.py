@@ -41,7 +41,7 @@ def bare_type(hint: Any) -> Any:
     return hint
 
 
-def is_of_type(value: object, hint: Any) -> bool:
+def is_of_scalar_type(value: object, hint: Any) -> bool:
     """Whether a value is of a type: no 8.0 is an int, no bool a number, no NaN a float."""
     if get_origin(hint) is Literal:
         return any(value == one and type(value) is type(one) for one in get_args(hint))

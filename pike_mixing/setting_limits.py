@@ -63,7 +63,7 @@ class Limits:
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
         """How pydantic checks a value: its type, then these limits."""
-        check = {"type": "no-info", "function": self._checked}
+        check = {"type": "no-info", "function": self._validate_and_return}
         return {"type": "function-after", "function": check, "schema": handler(source)}
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Callable[[Any], Any]) -> Any:
@@ -74,7 +74,7 @@ class Limits:
         node |= {FILLED[node.get("type", "array")]: 1} if self.filled else {}
         return node | ({"pattern": f"^({self.pattern})$"} if self.pattern else {})
 
-    def _checked(self, value: Any) -> Any:
+    def _validate_and_return(self, value: Any) -> Any:
         if problem := self.problem(value):
             raise ValueError(problem)
         return value
@@ -117,7 +117,7 @@ VarianceRows = Annotated[int, Limits(at_least=2)]
 """Rows of which a variance is estimated: one alone has none."""
 
 
-def _sum_problem(values: Mapping[str, float]) -> str | None:
+def _unscalable_sum_problem(values: Mapping[str, float]) -> str | None:
     total = sum(values.values())
     if not total > 0:
         return "at least one must be positive"
@@ -126,7 +126,7 @@ def _sum_problem(values: Mapping[str, float]) -> str | None:
     return None
 
 
-Proportions = Annotated[dict[str, NonNegativeFloat], Limits(judge=_sum_problem)]
+Proportions = Annotated[dict[str, NonNegativeFloat], Limits(judge=_unscalable_sum_problem)]
 """Numbers by domain that are divided by their sum."""
-PositiveProportions = Annotated[dict[str, PositiveFloat], Limits(judge=_sum_problem)]
+PositiveProportions = Annotated[dict[str, PositiveFloat], Limits(judge=_unscalable_sum_problem)]
 """The same of domains that all have a part."""

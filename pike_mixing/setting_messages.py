@@ -43,7 +43,7 @@ def _nearest_name_hint(name: object, names: Iterable[str]) -> str:
     return f"did you mean {found}?" if near else ""
 
 
-def domain_problems(
+def domain_mismatch_problems(
     given: Iterable[str], domains: Collection[str], place: str, missing_text: str
 ) -> list[str]:
     """Messages for given domains that do not exist, and for domains that are not given.
@@ -59,19 +59,20 @@ def wrong_type_message(value: object, hint: Any) -> str:
     hint, way_out = bare_type(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
+    whole = _parse_whole_number_or_size(value) if isinstance(value, str) else None
     if isinstance(value, str) and get_origin(hint) is Literal:
         near = _nearest_name_hint(value, map(str, get_args(hint)))
         way_out = f": {near}" if near else ""
     elif hint is int and isinstance(value, float) and value.is_integer():
         way_out = f": write {int(value)}"
-    elif hint is int and isinstance(value, str) and (whole := _whole_number_of(value)) is not None:
+    elif hint is int and whole is not None:
         way_out = f": write {whole}"
     elif hint is str and isinstance(value, bool | int | float):
         way_out = ": put it in quotes"
     return f"{shortened_repr(value)} is not {_type_text(hint)}{way_out}"
 
 
-def _whole_number_of(text: str) -> int | None:
+def _parse_whole_number_or_size(text: str) -> int | None:
     """The number that a text such as 30MB, 64 KiB, 2e6 or 30,000,000 means; None of any other."""
     plain = text.strip().replace(",", "").replace("_", "")
     found = re.fullmatch(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pike_mixing.errors import refuse
-from pike_mixing.setting_fields import default_value, is_of_type, is_required, type_hints
+from pike_mixing.setting_fields import default_value, is_of_scalar_type, is_required, type_hints
 from pike_mixing.setting_limits import Limits
 from pike_mixing.setting_messages import (
     missing_setting_message,
@@ -32,17 +32,17 @@ def parse_settings(kind: type[T], values: Mapping[str, Any], place: str) -> T:
     Raises:
         InputError: unknown, missing, ill-typed or unreasonable values: all of them in one message.
     """
-    values = plain_value(values)
+    values = arrays_to_python(values)
     refuse(settings_problems(kind, values, place))
     return kind(**values)
 
 
-def plain_value(value: Any) -> Any:
+def arrays_to_python(value: Any) -> Any:
     """The value with Python's own numbers and lists in the place of NumPy's and torch's."""
     if isinstance(value, Mapping):
-        return {name: plain_value(one) for name, one in value.items()}
+        return {name: arrays_to_python(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return (list if isinstance(value, list) else tuple)(map(plain_value, value))
+        return (list if isinstance(value, list) else tuple)(map(arrays_to_python, value))
     return value.tolist() if hasattr(value, "tolist") else value
 
 
@@ -94,7 +94,7 @@ class CheckedSettings:
             InputError: a setting is of the wrong type or unreasonable: all of them in one message.
         """
         kind = type(self)
-        vars(self).update(plain_value(vars(self)))
+        vars(self).update(arrays_to_python(vars(self)))
         refuse(settings_problems(kind, vars(self), kind.__name__))
 
 
@@ -118,4 +118,4 @@ def value_problems(value: Any, hint: Any, place: str) -> list[str]:
         return names + [
             p for k, v in value.items() for p in value_problems(v, inner[1], f"{place}.{k}")
         ]
-    return [] if is_of_type(value, hint) else [f"{place}: {wrong_type_message(value, hint)}"]
+    return [] if is_of_scalar_type(value, hint) else [f"{place}: {wrong_type_message(value, hint)}"]

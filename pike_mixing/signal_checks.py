@@ -25,7 +25,7 @@ LARGEST_SEED = 2**63 - 1
 """What an int64 of a state holds."""
 
 
-def with_checked_signals(
+def with_checked_signals_and_answer(
     hook_name: str, hook: Callable[[Any, State, Signals], T]
 ) -> Callable[[Any, State, Signals], T]:
     """The hook of this name; an InputError tells all that is wrong with its signals, or answer."""
@@ -56,21 +56,32 @@ def with_checked_signals(
     return checked_hook
 
 
-def with_checked_answer(hook_name: str, hook: Callable[..., T]) -> Callable[..., T]:
-    """The hook `init` or `needs`, whose answer is judged in the same way."""
+def with_checked_init(hook: Callable[..., State]) -> Callable[..., State]:
+    """The hook `init`; an InputError tells what is wrong with its arguments, or its state."""
 
     @functools.wraps(hook)
-    def checked_hook(self: Any, *given: Any, **named: Any) -> T:
-        if hook_name == "init":
-            _refuse_problems(f"{type(self).__name__}.init", start_problems(*given, **named))
-        answer = hook(self, *given, **named)
-        problems = state_problems(answer) if hook_name == "init" else []
-        if hook_name == "needs" and not isinstance(answer, Needs):
-            problems = [f"it gives a {_class_text(answer)}: return pike_mixing.Needs(...)"]
-        _refuse_problems(f"{type(self).__name__}.{hook_name}", problems)
+    def checked_init(self: Any, *given: Any, **named: Any) -> State:
+        where = f"{type(self).__name__}.init"
+        _refuse_problems(where, start_problems(*given, **named))
+        state = hook(self, *given, **named)
+        _refuse_problems(where, state_problems(state))
+        return state
+
+    return checked_init
+
+
+def with_checked_needs(hook: Callable[[Any], Needs]) -> Callable[[Any], Needs]:
+    """The hook `needs`; an InputError tells that what it gives is none."""
+
+    @functools.wraps(hook)
+    def checked_needs(self: Any) -> Needs:
+        answer: Any = hook(self)
+        if not isinstance(answer, Needs):
+            problem = f"it gives a {_class_text(answer)}: return pike_mixing.Needs(...)"
+            _refuse_problems(f"{type(self).__name__}.needs", [problem])
         return answer
 
-    return checked_hook
+    return checked_needs
 
 
 def _refuse_problems(place: str, problems: list[str]) -> None:
@@ -98,7 +109,7 @@ def state_problems(answer: Any) -> list[str]:
     return [
         f"{name!r} of the state is {_kind_of_numbers_text(value)}: give a NumPy array of numbers"
         for name, value in answer.items()
-        if not (isinstance(value, np.generic) or _is_plain_array(value))
+        if not (isinstance(value, np.generic) or _is_exact_ndarray(value))
         or value.dtype.kind not in "biuf"
         or value.dtype.itemsize > 8
     ]
@@ -108,7 +119,7 @@ def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
     """Why a hook's answer cannot be a number of each domain with rows."""
     if answer is None:
         return []
-    if not _is_plain_array(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
+    if not _is_exact_ndarray(answer) or answer.dtype.kind not in "iuf" or answer.shape != (K,):
         return [f"it gives {answer}: give a NumPy array of {K} numbers, or None"]
     used_K = np.ones(K, bool) if signals.count_K is None else signals.count_K > 0
     if np.isfinite(answer[used_K]).all():
@@ -118,7 +129,7 @@ def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
 
 def share_problem(share_K: Any, K: int, total: float) -> str | None:
     """What is wrong with what each of K domains has of a total."""
-    if not _is_plain_array(share_K) or share_K.dtype.kind not in "iuf":
+    if not _is_exact_ndarray(share_K) or share_K.dtype.kind not in "iuf":
         return f"{share_K} is {_kind_of_numbers_text(share_K)}: give a NumPy array of numbers"
     if share_K.shape != (K,):
         return f"the shape is {share_K.shape}, but there are {K} domains"
@@ -129,7 +140,7 @@ def share_problem(share_K: Any, K: int, total: float) -> str | None:
 
 def _weights_remedy(weights_K: Any) -> str:
     """What to do about a rule's next weights, where their numbers alone are wrong."""
-    if not _is_plain_array(weights_K) or weights_K.dtype.kind not in "iuf" or weights_K.ndim != 1:
+    if not _is_exact_ndarray(weights_K) or weights_K.dtype.kind not in "iuf" or weights_K.ndim != 1:
         return ""
     total = float(np.sum(weights_K))
     if np.isfinite(total) and total > 0 and np.min(weights_K) >= 0:
@@ -140,7 +151,7 @@ def _weights_remedy(weights_K: Any) -> str:
     )
 
 
-def _is_plain_array(value: Any) -> bool:
+def _is_exact_ndarray(value: Any) -> bool:
     """Whether it is an array of NumPy's own class: masked ones hide numbers, matrices multiply."""
     return type(value) is np.ndarray
 
@@ -151,7 +162,7 @@ def _is_whole_number(value: Any) -> bool:
 
 def _kind_of_numbers_text(value: Any) -> str:
     """A value's kind in words; of an array that of its numbers."""
-    return f"an array of {value.dtype}" if _is_plain_array(value) else f"a {_class_text(value)}"
+    return f"an array of {value.dtype}" if _is_exact_ndarray(value) else f"a {_class_text(value)}"
 
 
 def _class_text(value: Any) -> str:
@@ -209,7 +220,7 @@ def signal_type_problems(signals: Signals) -> list[str]:
     return problems + [
         f"{name} is {_kind_of_numbers_text(value)}: give a NumPy array of float64, of counts int64"
         for name, value in _measured_arrays(signals).items()
-        if not _is_plain_array(value) or value.dtype.kind not in "iuf"
+        if not _is_exact_ndarray(value) or value.dtype.kind not in "iuf"
     ]
 
 

@@ -12,19 +12,21 @@ from pike_mixing.errors import InputError, refuse, refuse_without_package
 Columns = dict[str, list[object]]
 
 
-def read_columns(path: Path, only: Sequence[str] | None = None) -> Columns:
+def read_columns(path: Path, only_of_parquet: Sequence[str] | None = None) -> Columns:
     """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
 
-    Of a Parquet file, `only` names the columns and parts of columns (`a.b`) to read if they are
-    there.
+    Of a Parquet file, `only_of_parquet` names the columns and parts of columns (`a.b`) to read if
+    they are there.
 
     Raises:
         InputError: the file cannot be read, has no rows or a name twice, or rows of other lengths.
     """
-    return _read_parquet(path, only) if path.suffix == ".parquet" else _read_csv(path)
+    if path.suffix == ".parquet":
+        return _read_parquet(path, only_of_parquet)
+    return _read_csv_as_texts(path)
 
 
-def _read_csv(path: Path) -> Columns:
+def _read_csv_as_texts(path: Path) -> Columns:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rt", encoding="utf-8-sig", newline="") as file:

@@ -191,7 +191,7 @@ class _TrainerRowLosses:
     trainer: Trainer
     of_outputs: OutputLosses
 
-    def inputs(self, batch: Rows) -> Rows:
+    def inputs_and_labels(self, batch: Rows) -> Rows:
         """The batch with what a model that gets no labels needs in their place.
 
         Raises:
@@ -202,7 +202,7 @@ class _TrainerRowLosses:
         return model_losses.model_inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
-        inputs = self.inputs(batch)
+        inputs = self.inputs_and_labels(batch)
         labels = inputs.pop("labels")
         return self.of_outputs(model(**inputs), labels)
 
@@ -210,13 +210,13 @@ class _TrainerRowLosses:
         """Refuses losses of rows that are not the Trainer's own."""
         trainer = self.trainer
 
-        def own_loss(model: nn.Module, row: Rows) -> Tensor:
+        def trainer_loss(model: nn.Module, row: Rows) -> Tensor:
             return trainer.compute_loss(model, dict(row)).reshape(1)
 
         with trainer.compute_loss_context_manager(), trainer.accelerator.autocast():
             remedy = "attach(row_losses=...), a function of outputs and labels"
             model_losses.refuse_differing_losses(
-                model, batch, self, own_loss, "by the Trainer", remedy
+                model, batch, self, trainer_loss, "by the Trainer", remedy
             )
         # SFTTrainer keeps numbers of every loss for its next evaluation.
         getattr(trainer, "_metrics", {}).get("eval", {}).clear()
@@ -254,14 +254,15 @@ def _observed_training_step(
             own = trainer.compute_loss_func
             trainer.compute_loss_func = _weighed_loss_function(trainer, mixing, losses.of_outputs)
             try:
-                return plain(model, losses.inputs(batch), *args, **kwargs)
+                return plain(model, losses.inputs_and_labels(batch), *args, **kwargs)
             finally:
                 trainer.compute_loss_func = own
 
         def note(module: nn.Module, _: Any, outputs: Any) -> None:
             if module.training and torch.is_grad_enabled() and logits_of(outputs) is not None:
                 with torch.no_grad():
-                    result[:] = [losses.of_outputs(outputs, losses.inputs(batch)["labels"])]
+                    labels = losses.inputs_and_labels(batch)["labels"]
+                    result[:] = [losses.of_outputs(outputs, labels)]
 
         if not (needs.losses or needs.losses_after):
             return plain(model, inputs, *args, **kwargs)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import __version__
-from pike_mixing.parser import Parser
+from pike_mixing.parser import ListExtendingParser
 from pike_mixing.setting_messages import unknown_name_message
 from pipeline.runtime import accelerators, programs, signal_handler
 
@@ -201,7 +201,7 @@ def build_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.Argumen
     for group, about in GROUPS.items():
         lines = [f"    {c.name:<12}{c.about}" for c in declared if c.group == group]
         lists.append("\n".join([f"{group}: {about}", *lines]))
-    top = Parser(
+    top = ListExtendingParser(
         prog="pike",
         description="Run and compare data-mixing methods.",
         epilog="\n\n".join([*lists, f"`{pike} COMMAND --help` says more of a command."]),

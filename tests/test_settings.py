@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
-from pike_mixing.setting_fields import is_of_type, setting_docstrings
+from pike_mixing.setting_fields import is_of_scalar_type, setting_docstrings
 from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.settings import CheckedSettings, parse_settings
@@ -79,9 +79,9 @@ def test_a_missing_section_is_told_by_its_keys():
 
 @given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
 def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(number):
-    assert is_of_type(number, int)
-    assert not is_of_type(float(number), int)
-    assert not is_of_type(str(number), int)
+    assert is_of_scalar_type(number, int)
+    assert not is_of_scalar_type(float(number), int)
+    assert not is_of_scalar_type(str(number), int)
 
 
 def test_what_is_left_out_has_its_default():

@@ -69,7 +69,7 @@ def _read_evaluation_and_samples(path: Path) -> tuple[dict[str, Any], list[Any]]
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")
     foreign_json.refuse_pipes_and_folders(path, "write the log again")
     try:
-        log = foreign_json.parse_json(path.read_text(encoding="utf-8"))
+        log = foreign_json.parse_json_or_value_error(path.read_text(encoding="utf-8"))
         about, samples, status = log["eval"], log["samples"], log["status"]
         about["task"]
     except OSError as error:

@@ -134,7 +134,7 @@ class _TaskResults:
 
 @functools.cache
 def _read_results(path: Path) -> dict[str, Any]:
-    return foreign_json.read_json_object(path, "evaluate again")
+    return foreign_json.read_json_object_or_empty(path, "evaluate again")
 
 
 def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -145,7 +145,7 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
     stands between must be text all the same, with its keys: a damaged middle may join two rows.
     """
     foreign_json.refuse_pipes_and_folders(path, "evaluate again")
-    number = 0
+    parse, number = foreign_json.parse_json_or_value_error, 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, 1):
@@ -157,10 +157,10 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
                 if parse_whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
-                    yield number, foreign_json.parse_json(line)
+                    yield number, parse(line)
                 else:
-                    row = foreign_json.parse_json((line[:head] + line[tail:]).decode())
-                    yield number, row if "doc_hash" in row else foreign_json.parse_json(line)
+                    row = parse((line[:head] + line[tail:]).decode())
+                    yield number, row if "doc_hash" in row else parse(line)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}: check the path") from None
     except ValueError:

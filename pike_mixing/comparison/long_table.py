@@ -107,7 +107,7 @@ def _read_json_lines(path: Path) -> Columns:
             for line in file:
                 number += 1
                 if line.strip():
-                    rows.append(foreign_json.parse_json(line))
+                    rows.append(foreign_json.parse_json_or_value_error(line))
                     if not isinstance(rows[-1], dict):
                         raise ValueError
     except OSError as error:

@@ -145,7 +145,7 @@ class MixingLaw(CheckedSettings):
 
     def _weight_caps(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
-            text_K = by_domain.tokens_in_order(self.tokens_by_domain, swarm.domains)
+            text_K = by_domain.required_tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
         return swarm.weight_caps(self.epochs)
 

@@ -59,7 +59,7 @@ def parse_text_pairs(
 def _parse_value(text: str) -> Any:
     """JSON, a number such as .5, or the text."""
     with contextlib.suppress(ValueError):
-        return foreign_json.parse_json(text)
+        return foreign_json.parse_json_or_value_error(text)
     with contextlib.suppress(ValueError):
         return float(text)
     return text

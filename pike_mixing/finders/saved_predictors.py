@@ -64,7 +64,7 @@ def predictor_record(
 def load_predictor(path: Path) -> SavedPredictor:
     """The predictor of a file."""
     try:
-        values = foreign_json.parse_json(path.read_text(encoding="utf-8"))
+        values = foreign_json.parse_json_or_value_error(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {error}: check the path") from None
     if not isinstance(values, dict) or values.get("format") != FORMAT:

@@ -509,7 +509,7 @@ def plan_of_file(path: Path, steps: int | None = None, tokens: float | None = No
         InputError: it cannot be read, holds several mixtures, or none.
     """
     try:
-        values = foreign_json.parse_json(path.read_text(encoding="utf-8"))
+        values = foreign_json.parse_json_or_value_error(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(f"--from: {path} cannot be read: {error}: check the path") from None
     try:

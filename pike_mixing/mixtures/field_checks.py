@@ -83,7 +83,7 @@ def _text_flags_of_json_lines(lines: Iterable[str]) -> TextFlagByField:
     fields: TextFlagByField = {}
     filled = (line for line in lines if not line.isspace())
     for line in itertools.islice(filled, RECORDS):
-        record = foreign_json.parse_json(line)
+        record = foreign_json.parse_json_or_value_error(line)
         if not isinstance(record, Mapping):
             raise ValueError("no line is a record: the file may be one list")
         for name, value in _dotted_names_and_values(record):

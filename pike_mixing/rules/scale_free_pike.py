@@ -142,7 +142,8 @@ class ScaleFreePiKE(Method):
             return np.zeros(len(domains))
         if self.batch_tokens is None:
             raise InputError("batch_tokens: the size of a batch is not known: give it")
-        return self.batch_tokens / by_domain.tokens_in_order(self.tokens_by_domain, domains)
+        tokens_K = by_domain.required_tokens_in_order(self.tokens_by_domain, domains)
+        return self.batch_tokens / tokens_K
 
     def weights(self, state: State, step: int) -> Floats:
         """W = (1 - eps) v + eps pi."""

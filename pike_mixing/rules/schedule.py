@@ -90,7 +90,8 @@ class Schedule(WithObjective):
         }
         if self.epochs is not None:
             budget = require_run_length(self.budget_tokens, "budget_tokens")
-            cap_K = self.epochs * by_domain.tokens_in_order(self.tokens_by_domain, domains) / budget
+            tokens_K = by_domain.required_tokens_in_order(self.tokens_by_domain, domains)
+            cap_K = self.epochs * tokens_K / budget
             looks = np.unique(
                 np.linspace(0, require_run_length(self.steps, "steps") - 1, LOOKS).round()
             )

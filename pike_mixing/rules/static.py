@@ -178,7 +178,7 @@ class Temperature(WithObjective):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
+        tokens_K = by_domain.required_tokens_in_order(self.tokens_by_domain, domains)
         # As a softmax, n^(1/T) cannot overflow.
         weights_K = softmax(np.log(tokens_K) / self.temperature)
         return {"weights_K": weights_K} | self.objective_state(domains)
@@ -205,7 +205,7 @@ class UniMax(WithObjective):
 
     def init(self, domains: tuple[str, ...], seed: int) -> State:
         """The weights, which never change."""
-        tokens_K = by_domain.tokens_in_order(self.tokens_by_domain, domains)
+        tokens_K = by_domain.required_tokens_in_order(self.tokens_by_domain, domains)
         weights_K = weights_capped_by_epochs(
             tokens_K, require_run_length(self.budget_tokens, "budget_tokens"), self.epochs
         )

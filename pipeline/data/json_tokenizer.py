@@ -29,7 +29,7 @@ def is_json_tokenizer(content: bytes) -> bool:
 def parse_tokenizer_json(content: bytes, place: str) -> dict[str, Any]:
     """A `tokenizer.json` as a mapping."""
     try:
-        values: dict[str, Any] = foreign_json.parse_json(content)
+        values: dict[str, Any] = foreign_json.parse_json_or_value_error(content)
     except ValueError as error:
         raise InputError(f"{place} is not valid JSON ({error}): download it again") from None
     try:
@@ -86,7 +86,7 @@ class JsonPieces:
             InputError: it is none, the package is not installed, or cannot read the file.
         """
         try:
-            values = foreign_json.parse_json(content)
+            values = foreign_json.parse_json_or_value_error(content)
             self.ids_by_piece = piece_ids(values["tokenizer"])
             self.eos = self.ids_by_piece[values["end"]]
         except (ValueError, KeyError, TypeError, AttributeError):

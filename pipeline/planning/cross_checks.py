@@ -10,7 +10,7 @@ from typing import Any
 from pike_mixing import RULES
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import build_finder as finders
-from pike_mixing.setting_messages import domain_problems, unknown_name_message
+from pike_mixing.setting_messages import domain_mismatch_problems, unknown_name_message
 from pike_mixing.settings import settings_problems
 from pipeline.planning import (
     dependencies,
@@ -202,7 +202,7 @@ def _target_problems(config: Config) -> Iterable[str]:
     """Targets without a weight for each domain, or beside `domains` of the evaluation."""
     for name, scenario in config["scenarios"].items():
         if (target := scenario.get("target")) is not None:
-            yield from domain_problems(
+            yield from domain_mismatch_problems(
                 target,
                 scenario["domains"],
                 f"scenarios.{name}.target",
@@ -267,7 +267,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     for key in ("target", "prior"):
         if (shares := mixture.get("options", {}).get(key)) is not None:
             at = f"mixtures.{values['mixture']}.options.{key} in scenario {scenario}"
-            yield from domain_problems(shares, domains, at, "is missing")
+            yield from domain_mismatch_problems(shares, domains, at, "is missing")
 
 
 def _too_long_item_problems(config: Config) -> Iterable[str]:

@@ -215,7 +215,7 @@ def _lock_or_refuse(path: Path) -> IO[bytes]:
 def _lease_held_message(path: Path) -> str:
     how = ""
     try:
-        holder = foreign_json.parse_json(path.read_text(encoding="utf-8"))
+        holder = foreign_json.parse_json_or_value_error(path.read_text(encoding="utf-8"))
         who = f"process {holder['pid']} on {holder['host']} since {holder['since']}"
         # A job that Slurm has put back into the queue finds its own number: to cancel it ends both.
         if (job := holder.get("slurm_job")) and job != os.environ.get(SLURM_JOB):

@@ -23,7 +23,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import build_finder
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.setting_limits import Limits, Proportions
-from pike_mixing.setting_messages import domain_problems
+from pike_mixing.setting_messages import domain_mismatch_problems
 from pipeline.runtime import atomic_files, made_from, manifests, ownership
 from pipeline.runtime.validate_settings import validate
 from pipeline.settings import GRID
@@ -70,7 +70,7 @@ class MixtureSearch:
         for name, proxy in self.proxies.items():
             weights, where = proxy.weights_by_domain, f"proxies.{name}.weights_by_domain"
             if weights is not None:
-                problems += domain_problems(weights, self.domains, where, "has no weight")
+                problems += domain_mismatch_problems(weights, self.domains, where, "has no weight")
         return problems
 
 

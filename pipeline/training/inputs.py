@@ -12,7 +12,7 @@ from pike_mixing import RULES
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import Method, RunFacts
 from pike_mixing.setting_limits import Proportions
-from pike_mixing.setting_messages import domain_problems
+from pike_mixing.setting_messages import domain_mismatch_problems
 from pike_mixing.settings import value_problems
 from pike_mixing.torch import parallel
 from pipeline import settings
@@ -191,7 +191,7 @@ def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
     """The weights of a found mixture, one for each domain of the run."""
     weights: dict[str, float] = reading.read_manifest(mixture, "mixture")["weights_by_domain"]
     where = f"{mixture}: weights_by_domain"
-    problems = domain_problems(weights, work.domains, where, "has no weight")
+    problems = domain_mismatch_problems(weights, work.domains, where, "has no weight")
     refuse(problems + value_problems(weights, Proportions, where))
     return weights
 

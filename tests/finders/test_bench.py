@@ -19,7 +19,7 @@ from pike_mixing.finders.interface import Swarm
 @pytest.fixture
 def few(monkeypatch):
     """Four folds of 64 runs of a known law, in the place of the public tables."""
-    parts = bench.make_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
+    parts = bench.make_block_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
     monkeypatch.setattr(bench, "unsealed_folds", lambda tables: parts)
     monkeypatch.setattr(bench, "RUNS", (32,))
     return parts
@@ -28,11 +28,11 @@ def few(monkeypatch):
 def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
     weights_NxK = np.array([[n / 10, 1 - n / 10] for n in range(10)])
     # By the SHA-256 of "0.000000,1.000000", "0.100000,0.900000" and so on.
-    assert [block.tolist() for block in bench.frozen_row_blocks(weights_NxK)] == BLOCKS
+    assert [block.tolist() for block in bench.row_blocks_by_mixture_hash(weights_NxK)] == BLOCKS
     # The order of the rows does not matter.
-    again = bench.frozen_row_blocks(weights_NxK[::-1])
+    again = bench.row_blocks_by_mixture_hash(weights_NxK[::-1])
     assert [[9 - n for n in block] for block in again] == BLOCKS
-    for fold in bench.make_folds(
+    for fold in bench.make_block_folds(
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}
     ):
         train, test, large = (
@@ -54,7 +54,7 @@ def test_scores_by_hand():
     )
     assert accuracy.tolist() == pytest.approx([2 / 3, 5 / 6])
     # Two folds of two targets: 0.25, with both parts of the interval.
-    mean, half, _ = bench.mean_over_folds(np.array([[0.1, 0.2], [0.3, 0.4]]))
+    mean, half, _ = bench.mean_over_folds_and_targets(np.array([[0.1, 0.2], [0.3, 0.4]]))
     assert mean == pytest.approx(0.25)
     assert half > 12.7 * 0.1
     # Three targets gain 0.1 to 0.12 on both folds; the fourth, the mean of all, counts not.
@@ -64,7 +64,7 @@ def test_scores_by_hand():
         {"method": name, "cells": {"x|32": {"spearman": values}}}
         for name, values in (("one", first), ("other", second))
     )
-    (row,) = bench.differences_from_board(one, [one, other])
+    (row,) = bench.scores_minus_board(one, [one, other])
     assert (row["against"], row["measure"]) == ("other", "spearman")
     assert row["difference"] == pytest.approx((0.10 + 0.11 + 0.12 + 0.11 + 0.12 + 0.10) / 6)
 
@@ -107,7 +107,7 @@ def test_what_fails_is_said_and_what_is_no_method_refused(few, tmp_path, said):
         two = [dataclasses.replace(r, loss_K=r.loss_K[:2]) for r in few[0].train.runs]
         part = dataclasses.replace(few[0], train=Swarm(DOMAINS, two, ("x", "y")))
         part = dataclasses.replace(part, tests={"here": Swarm(DOMAINS, two[:64], ("x", "y"))})
-        assert message in bench.score_method(str(broken), part, 32)["here"]["failed"]
+        assert message in bench.score_on_test_swarms(str(broken), part, 32)["here"]["failed"]
     broken.write_text("fit = 3")
     assert "has no function fit" in said("bench", broken, "--board", empty(tmp_path), code=2)
     assert "did you mean 'scheffe'" in said("bench", "schefe", "--board", empty(tmp_path), code=2)

@@ -80,7 +80,7 @@ def test_rows_by_hand(method, domains, step, b, expected):
             ["'doremi' were not given to the run"],
         ),
         (
-            lambda: by_domain.tokens_in_order({"en": 1, "hindi": 1}, ("en", "hind")),
+            lambda: by_domain.required_tokens_in_order({"en": 1, "hindi": 1}, ("en", "hind")),
             ["'hindi' is unknown: did you mean 'hind'?", "domain 'hind' has no size"],
         ),
         (lambda: Temperature().init(DOMAINS, 0), ["the sizes of the corpora are not known: give"]),
