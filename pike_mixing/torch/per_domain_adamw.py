@@ -48,6 +48,9 @@ class PerDomainAdamW(UncompiledOptimizer):
     parameter is (FSDP2). With several processes each takes the gradient of all rows.
     """
 
+    steps_all_domains = False
+    """Whether domains whose gradients were not taken step, too, with a coefficient of 0."""
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -71,7 +74,8 @@ class PerDomainAdamW(UncompiledOptimizer):
         rates = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(params, rates)
         self.domains = domains
-        self._taken: list[tuple[int, float]] = []
+        self._taken: dict[int, float] = {}
+        """Coefficients of the next step by domain."""
 
     def forget_taken_gradients(self) -> None:
         """Before a step: domains taken for one that was skipped, as by a GradScaler, move none."""
@@ -96,7 +100,7 @@ class PerDomainAdamW(UncompiledOptimizer):
             torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
             for step in steps:
                 step += 1
-        self._taken.append((domain, coefficient))
+        self._taken[domain] = coefficient
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -112,15 +116,11 @@ class PerDomainAdamW(UncompiledOptimizer):
             if not parameters:
                 continue
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            for domain, coefficient in self._domains_and_coefficients():
+            for domain in range(self.domains) if self.steps_all_domains else self._taken:
                 for n, own in self._moments_by_gradient_count(parameters, domain).items():
-                    self._update_parameters(group, own, n, coefficient)
+                    self._update_parameters(group, own, n, self._taken.get(domain, 0.0))
         self._taken.clear()
         return result
-
-    def _domains_and_coefficients(self) -> list[tuple[int, float]]:
-        """The domains that move the parameters in this step, each with its coefficient."""
-        return self._taken
 
     def _moments_by_gradient_count(
         self, parameters: list[Tensor], domain: int

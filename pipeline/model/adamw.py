@@ -47,9 +47,7 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
     depends on the domain's number of gradients is a datum of the program.
     """
 
-    def _domains_and_coefficients(self) -> list[tuple[int, float]]:
-        taken = dict(self._taken)
-        return [(domain, taken.get(domain, 0.0)) for domain in range(self.domains)]
+    steps_all_domains = True
 
     def _update_parameters(
         self,
