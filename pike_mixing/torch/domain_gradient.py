@@ -81,7 +81,7 @@ def backpropagate_and_return_losses(
     """Adds the gradient of B rows' weighted losses to the parameters'; the losses, no graph."""
     scaled_B = weight_B if target.divisor == 1 else weight_B * target.divisor
     with target.passes.timed("forward"):
-        weighted, loss_B = target.passes.weighted_sum_and_losses(model, batch, scaled_B)
+        weighted, loss_B = target.passes.weighted_sum_with_graph_and_losses(model, batch, scaled_B)
     if not weighted.requires_grad:
         raise InputError(
             "the loss has no graph to the model's parameters: is loss_fn under torch.no_grad, or "

@@ -127,7 +127,7 @@ class Passes:
     """Whether gradients of a model in shards stay whole on each process until the last of several
     passes, which then makes the only sum over the processes (FSDP2)."""
 
-    def weighted_sum_and_losses(
+    def weighted_sum_with_graph_and_losses(
         self, model: nn.Module, batch: Rows, weight_B: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The sum of the rows' losses by weight, with its graph, and the losses (B) without."""
@@ -151,8 +151,8 @@ class Passes:
             torch.clear_autocast_cache()
             return checked_losses(of_rows(model, batch), rows.row_count(batch))
 
-    def pieces(
-        self, batch: Rows, weight_R: Tensor, size: int, *, whole: bool = False
+    def pieces_of_this_process(
+        self, batch: Rows, weight_R: Tensor, size: int, *, whole_micro_batches: bool = False
     ) -> Iterator[Piece]:
         """The passes of this process over rows that all know, see `parallel.deal_micro_batches`.
 
@@ -160,10 +160,11 @@ class Passes:
             batch: The R rows; at least one.
             weight_R: What each row counts.
             size: Rows of a pass.
-            whole: Whether micro-batches are dealt as one process would make them, rather than rows.
+            whole_micro_batches: Whether micro-batches are dealt as one process would make them,
+                rather than rows.
         """
         for own, counts in parallel.deal_micro_batches(
-            len(weight_R), size, self.group, whole=whole
+            len(weight_R), size, self.group, whole=whole_micro_batches
         ):
             weight_B = weight_R[own] * counts
             yield Piece(

@@ -131,7 +131,7 @@ class DealtRows:
         if share_K is not None:
             weights = np.repeat(share_K, self.count_K) / np.repeat(self.count_K, self.count_K)
             weight_R = torch.from_numpy(weights).float().to(device, non_blocking=True)
-        return self.passes.pieces(self.batch, weight_R, self.size)
+        return self.passes.pieces_of_this_process(self.batch, weight_R, self.size)
 
     def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
@@ -141,7 +141,10 @@ class DealtRows:
             whole = with_variance and (n > 1 or self.passes.fixed)
             batch = rows.select(self.batch, slice(at, at + R))
             weight_R = torch.ones(R, device=rows.device(batch))
-            result.append(DomainRows(self.passes.pieces(batch, weight_R, size, whole=whole), R, n))
+            pieces = self.passes.pieces_of_this_process(
+                batch, weight_R, size, whole_micro_batches=whole
+            )
+            result.append(DomainRows(pieces, R, n))
             at += R
         return result
 

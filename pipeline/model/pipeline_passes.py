@@ -31,29 +31,33 @@ class PipelinePasses(Passes):
         reference: Transformer | None = None,
         timed: Timed = contextlib.nullcontext,
     ) -> None:
-        def excess(model: Any, tokens_sxL1: Tensor) -> Tensor:
+        def mean_clipped_excess(model: Any, tokens_sxL1: Tensor) -> Tensor:
             assert reference is not None
 
             # Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
             over = token_losses(model, tokens_sxL1) - token_losses(reference, tokens_sxL1)
             return over.clamp(min=0).mean(dim=1)
 
-        super().__init__(row_losses, None if reference is None else excess, timed=timed)
+        excess = None if reference is None else mean_clipped_excess
+        super().__init__(row_losses, excess, timed=timed)
         self.device, self.fixed = model.device, devices.is_xla(model.device)
 
-    def weighted_sum_and_losses(
+    def weighted_sum_with_graph_and_losses(
         self, model: Any, batch: Tensor, weight_B: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The chunked loss, which wants its weights beforehand."""
         return weighted_sum_and_row_losses(model, batch, weight_B)
 
-    def pieces(
-        self, batch: Tensor, weight_R: Tensor, size: int, *, whole: bool = False
+    def pieces_of_this_process(
+        self, batch: Tensor, weight_R: Tensor, size: int, *, whole_micro_batches: bool = False
     ) -> Iterator[Piece]:
         """The passes of this process, on the device; of one shape where it compiles."""
         # Chips share a pass's rows evenly.
         full = xla_chips.round_up_rows(size, self.device)
-        for piece in super().pieces(batch, weight_R, size, whole=whole):
+        pieces = super().pieces_of_this_process(
+            batch, weight_R, size, whole_micro_batches=whole_micro_batches
+        )
+        for piece in pieces:
             tokens_sxL1, weight_s = piece.rows, piece.weight_B
             missing = full - piece.size if self.fixed else 0
             if missing:

@@ -194,7 +194,7 @@ def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
     rows = torch.arange(15).view(5, 3)
     shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
     passes = PipelinePasses(initial_model(shape, 16, 0).to(pick_device.pick_device("xla")))
-    dealt = list(passes.pieces(rows, torch.full((5,), 0.5), 4))
+    dealt = list(passes.pieces_of_this_process(rows, torch.full((5,), 0.5), 4))
     assert [p.rows.shape for p in dealt] == [(4, 3), (4, 3)]
     assert [p.size for p in dealt] == [4, 1]
     assert dealt[1].rows.cpu()[:, 0].tolist() == [12] * 4
