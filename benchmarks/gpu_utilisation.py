@@ -19,7 +19,7 @@ from benchmarks import measure
 from benchmarks.steps import Size
 from benchmarks.training import step_of_ours
 from pipeline import settings
-from pipeline.model.transformer import initial_model, parameter_count
+from pipeline.model.transformer import initial_model, trainable_parameter_count
 from pipeline.runtime import devices, pick_device
 from pipeline.training import step_log
 
@@ -88,7 +88,7 @@ def measured(
     median, tokens = statistics.median(seconds), size.rows * size.length
     flops = step_log.model_flops_per_token(net, size.model, size.length) * tokens
     return {
-        "parameters": parameter_count(net),
+        "parameters": trainable_parameter_count(net),
         "milliseconds": 1e3 * median,
         "tokens_per_second": tokens / median,
         "model_flops_per_second": flops / median,

@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks import measure
 from benchmarks.steps import Live, Size, Stepper
 from pipeline import settings
-from pipeline.model.transformer import parameter_count
+from pipeline.model.transformer import trainable_parameter_count
 from pipeline.runtime import devices
 
 K, T0 = 3, 1000
@@ -71,7 +71,7 @@ def measured(size: Size) -> dict[str, dict[str, Any]]:
     by_few = ((way, Stepper(*given, size, K, size.measured_by)) for way, given in WAYS.items())
     peaks = {way: peak_bytes(one) for way, one in by_few}
     steppers = {way: Stepper(*given, size, K) for way, given in WAYS.items()}
-    gradient = 4 * parameter_count(steppers["mix"].model)
+    gradient = 4 * trainable_parameter_count(steppers["mix"].model)
     # Step 0 is one that fires.
     steps = {way: partial(one.step, 0) for way, one in steppers.items()}
     seconds, result = measure.processor_of(steps, size.rounds), {}

@@ -283,6 +283,7 @@ def finish_untrained():
             checkpoint.write_checkpoint(path.parent / "checkpoints" / f"step{step}", taken)
         values = atomic_files.read_json(path)
         values["training"]["steps"] = 3
+        last = path.parent / "checkpoints" / "step3"
         made_from.InputSnapshot("pretrain", []).write_manifest(
             path.parent / atomic_files.MANIFEST,
             settings=values,
@@ -292,7 +293,7 @@ def finish_untrained():
                 "domains": list(work.domains),
                 "steps": 3,
                 "checkpoints": [0, 3],
-                "weights_sha256": checkpoint.weights_sha256(path.parent / "checkpoints" / "step3"),
+                "weights_sha256": checkpoint.verified_weights_sha256(last),
             },
         )
         return path.parent

@@ -84,10 +84,11 @@ def take_snapshot(
         "model": dataclasses.asdict(model.shape),
         "vocabulary": model.vocabulary,
     }
-    return Snapshot(_copy_to_host(model.state_dict()), _copy_to_host(tensors), facts)
+    weights = _gather_on_main_process(model.state_dict())
+    return Snapshot(weights, _gather_on_main_process(tensors), facts)
 
 
-def _copy_to_host(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def _gather_on_main_process(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     keeps = distributed.is_main_process()
     whole = ((n, parallel.full_tensor(t.detach())) for n, t in tensors.items())
     return {n: t.to("cpu", copy=True).contiguous() for n, t in whole if keeps}
@@ -117,7 +118,7 @@ def load_model(folder: Path) -> Transformer:
     manifest = _read_checked_manifest(folder, MODEL)
     shape = validate(settings.Model, manifest["model"], f"{folder}/{atomic_files.MANIFEST}: model")
     weights = load_file(folder / MODEL)
-    model = models.model_without_weights(shape, manifest["vocabulary"])
+    model = models.model_for_loading_weights(shape, manifest["vocabulary"])
     own = model.state_dict()
     if {n: t.shape for n, t in weights.items()} != {n: t.shape for n, t in own.items()}:
         raise InputError(
@@ -128,7 +129,7 @@ def load_model(folder: Path) -> Transformer:
     return model.eval()
 
 
-def weights_sha256(folder: Path) -> str:
+def verified_weights_sha256(folder: Path) -> str:
     """Hex SHA-256 of a checkpoint's weights, which its manifest vouches for."""
     return str(_read_checked_manifest(folder, MODEL)["sha256"][MODEL])
 
@@ -178,16 +179,18 @@ def restore_checkpoint(
     )
 
 
-def find_resumable_checkpoint(checkpoints: Path, identity: Any, every: int) -> Path | None:
+def find_newest_checkpoint_if_resumable(
+    checkpoints: Path, identity: Any, kept_every: int
+) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
-    those behind a missing one of the checkpoints that are kept `every` steps: it is made
-    again on the way. Where the newest whole one is of another identity none serves, and what
+    those behind a missing one of the checkpoints that are kept, every `kept_every` steps: it is
+    made again on the way. Where the newest whole one is of another identity none serves, and what
     differs is logged.
     """
     result = atomic_files.step_entries(checkpoints)
-    gap = next(step for step in itertools.count(step=every) if step not in result)
+    gap = next(step for step in itertools.count(step=kept_every) if step not in result)
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
             manifest = _read_checked_manifest(folder, MODEL, TRAINING)

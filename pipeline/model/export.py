@@ -103,12 +103,12 @@ def _corpus_manifest_paths(run: Path, manifest: dict[str, Any]) -> list[Path]:
     return [by_domain[domain] for domain in manifest["domains"]]
 
 
-def _tokens_read_by_domain(run: Path, manifest: dict[str, Any], step: int) -> dict[str, int]:
-    """Tokens of each domain that the first `step` batches held."""
+def _tokens_read_by_domain(run: Path, manifest: dict[str, Any], first_steps: int) -> dict[str, int]:
+    """Tokens of each domain that the batches of the first steps held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
     listed = checksums.listed_files(run, manifest, "train the run again")
     checksums.refuse_damaged([file for file in listed if file.path == path], content=True)
     rows = pq.read_table(path, columns=["step", "domain", "count"])
-    before = rows.filter(rows["step"].to_numpy() < step)
+    before = rows.filter(rows["step"].to_numpy() < first_steps)
     summed = before.group_by("domain").aggregate([("count", "sum")]).to_pylist()
     return {row["domain"]: row["count_sum"] * length for row in summed}

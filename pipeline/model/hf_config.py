@@ -72,7 +72,7 @@ def persimmon_weights(model: Transformer) -> dict[str, Tensor]:
         for name, theirs in NAMES.items():
             weight = ours[f"blocks.{layer}.{name}.weight"]
             if name == "attention.qkv":
-                weight = _reorder_by_head(weight, shape, heads)
+                weight = _reorder_by_head_and_pad(weight, shape, heads)
             elif name == "attention.out":
                 missing = heads * shape.head_width - weight.shape[1]
                 weight = torch.nn.functional.pad(weight, (0, missing))
@@ -84,9 +84,9 @@ def _with_zero_bias(name: str, weight: Tensor) -> dict[str, Tensor]:
     return {f"{name}.weight": weight, f"{name}.bias": torch.zeros(len(weight))}
 
 
-def _reorder_by_head(qkv_3HWxD: Tensor, shape: settings.Model, heads: int) -> Tensor:
+def _reorder_by_head_and_pad(qkv_3HWxD: Tensor, shape: settings.Model, padded_heads: int) -> Tensor:
     """Rows by head, then by query, key and value, with heads of zeros at the end."""
     own = qkv_3HWxD.view(3, shape.heads, shape.head_width, shape.width).transpose(0, 1)
-    whole = own.new_zeros(heads, *own.shape[1:])
+    whole = own.new_zeros(padded_heads, *own.shape[1:])
     whole[: shape.heads] = own
     return whole.reshape(-1, shape.width)

@@ -43,7 +43,7 @@ def convert_tokenizer(path: Path) -> tokenizers.Tokenizer:
     messages: Any = sentencepiece_model_pb2
     proto = messages.ModelProto.FromString(path.read_bytes())
     made = tokenizers.Tokenizer(_tokenizer_model(proto, path))
-    made.normalizer = _normalizer(proto.normalizer_spec)
+    made.normalizer = _normalizer_from_sentencepiece(proto.normalizer_spec)
     made.decoder = decoders.Sequence(
         [decoders.Replace(BLANK, " "), decoders.ByteFallback(), decoders.Fuse()]
         + ([decoders.Strip(" ", 1, 0)] if proto.normalizer_spec.add_dummy_prefix else [])
@@ -89,21 +89,21 @@ def _bpe_merges(scores: list[tuple[str, float]]) -> list[tuple[str, str]]:
     return [(piece[:cut], piece[cut:]) for *_, piece, cut in sorted(result)]
 
 
-def _normalizer(spec: Any) -> normalizers.Normalizer:
+def _normalizer_from_sentencepiece(normalizer_spec: Any) -> normalizers.Normalizer:
     steps: list[normalizers.Normalizer] = []
-    if spec.add_dummy_prefix and not spec.remove_extra_whitespaces:
+    if normalizer_spec.add_dummy_prefix and not normalizer_spec.remove_extra_whitespaces:
         # Also before a text of which the map below leaves nothing.
         steps.append(normalizers.Prepend(" "))
-    if spec.precompiled_charsmap:
-        steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
-    if spec.remove_extra_whitespaces:
+    if normalizer_spec.precompiled_charsmap:
+        steps.append(normalizers.Precompiled(normalizer_spec.precompiled_charsmap))
+    if normalizer_spec.remove_extra_whitespaces:
         # Of white space SentencePiece takes away blanks alone (U+0020), `Strip` would take all.
         steps.append(normalizers.Replace(tokenizers.Regex(r"\A +"), ""))
         steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
-        if spec.add_dummy_prefix:
+        if normalizer_spec.add_dummy_prefix:
             steps.append(normalizers.Prepend(" "))
     steps.append(normalizers.Replace(" ", BLANK))
-    if spec.remove_extra_whitespaces:
+    if normalizer_spec.remove_extra_whitespaces:
         # At the end it no longer knows which of them were blanks.
         steps.append(normalizers.Replace(tokenizers.Regex(BLANK + r"+\z"), ""))
     return normalizers.Sequence(steps)
@@ -132,7 +132,7 @@ def write_hf_folder_and_return_facts(
     _write_model(folder, net, ours, length)
     eos = _write_tokenizer_and_return_eos(folder, ours, length)
     return {
-        "parameters": transformer.parameter_count(net),
+        "parameters": transformer.trainable_parameter_count(net),
         "vocabulary": net.vocabulary,
         "pieces": ours.vocabulary,
         "eos": eos,
@@ -210,7 +210,7 @@ def _max_logit_difference_or_refuse(folder: Path, model: Transformer, length: in
 def _compare_tokenizers_and_count_texts(folder: Path, tokenizer: Tokenizer) -> int:
     """Cuts texts of random pieces and of white space both ways; returns how many there were."""
     theirs = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    texts = [*_random_texts(tokenizer)]
+    texts = [*_texts_of_random_pieces(tokenizer)]
     if tokenizer.tokenizer_json is None:
         texts += WHITE_SPACE
     result = theirs(texts)["input_ids"]
@@ -219,7 +219,7 @@ def _compare_tokenizers_and_count_texts(folder: Path, tokenizer: Tokenizer) -> i
         text
         for expected, tokens, text in both
         if expected.tolist() != tokens
-        and not _is_equally_scored(tokenizer, expected.tolist(), tokens)
+        and not _is_same_text_equally_scored(tokenizer, expected.tolist(), tokens)
     ]
     if wrong:
         raise InputError(
@@ -229,25 +229,27 @@ def _compare_tokenizers_and_count_texts(folder: Path, tokenizer: Tokenizer) -> i
     return len(texts)
 
 
-def _random_texts(tokenizer: Tokenizer) -> Iterator[str]:
+def _texts_of_random_pieces(tokenizer: Tokenizer) -> Iterator[str]:
     """Texts of pieces that neither have a meaning of their own nor go on with a letter before."""
     draw = random.Random(0)
     special = {tokenizer.eos, tokenizer.unknown, tokenizer.padding}
     pieces = [
         number
         for number in range(tokenizer.vocabulary)
-        if number not in special and not _is_joining_character(tokenizer.decode([number])[:1])
+        if number not in special and not _is_combining_character(tokenizer.decode([number])[:1])
     ]
     for _ in range(TEXTS):
         yield tokenizer.decode(draw.choices(pieces, k=PIECES))
 
 
-def _is_joining_character(character: str) -> bool:
+def _is_combining_character(character: str) -> bool:
     """Whether a character is a combining mark, or a vowel or an end of a syllable of Hangul."""
     return unicodedata.category(character or " ")[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-def _is_equally_scored(tokenizer: Tokenizer, tokens: list[int], other_tokens: list[int]) -> bool:
+def _is_same_text_equally_scored(
+    tokenizer: Tokenizer, tokens: list[int], other_tokens: list[int]
+) -> bool:
     """Whether both are cuts of one text whose scores differ by rounding alone."""
     if tokenizer.tokenizer_json is not None or tokenizer.decode(tokens) != tokenizer.decode(
         other_tokens

@@ -12,12 +12,14 @@ from pipeline.model import transformer
 from pipeline.model.transformer import Transformer
 
 
-def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
-    make = transformer if not shape.architecture else _import_transformers_model()
-    return make.initial_model(shape, vocabulary, seed)
+def initial_or_pretrained_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
+    if not shape.architecture:
+        return transformer.initial_model(shape, vocabulary, seed)
+    other = _import_transformers_model()
+    return other.initial_or_pretrained_model(shape, vocabulary, seed)
 
 
-def model_without_weights(shape: settings.Model, vocabulary: int) -> Transformer:
+def model_for_loading_weights(shape: settings.Model, vocabulary: int) -> Transformer:
     """A model whose weights are yet to be given; the decoder's have no memory."""
     if not shape.architecture:
         with torch.device("meta"):

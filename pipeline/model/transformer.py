@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -29,7 +29,7 @@ KeysValues = tuple[Tensor, Tensor]
 """What one block keeps of tokens, for later ones to attend to: each 1 x H x P x W."""
 
 
-class Norm(nn.LayerNorm):
+class LayerNormWithoutBias(nn.LayerNorm):
     """Layer norm without bias, (x - mean) / sqrt(variance + epsilon) times a gain."""
 
     def __init__(self, width: int) -> None:
@@ -55,8 +55,8 @@ class Attention(nn.Module):
         inner = shape.heads * shape.head_width
         self.qkv = chunked_loss.Linear(shape.width, 3 * inner)
         self.out = chunked_loss.Linear(inner, shape.width)
-        self.query_norm = Norm(shape.head_width)
-        self.key_norm = Norm(shape.head_width)
+        self.query_norm = LayerNormWithoutBias(shape.head_width)
+        self.key_norm = LayerNormWithoutBias(shape.head_width)
 
     def queries_keys_values(
         self, x_BxLxD: Tensor, rotation: tuple[Tensor, Tensor]
@@ -96,9 +96,9 @@ class Block(nn.Module):
 
     def __init__(self, shape: settings.Model) -> None:
         super().__init__()
-        self.attention_norm = Norm(shape.width)
+        self.attention_norm = LayerNormWithoutBias(shape.width)
         self.attention = Attention(shape)
-        self.mlp_norm = Norm(shape.width)
+        self.mlp_norm = LayerNormWithoutBias(shape.width)
         self.up = chunked_loss.Linear(shape.width, settings.MLP_RATIO * shape.width)
         self.down = chunked_loss.Linear(settings.MLP_RATIO * shape.width, shape.width)
         self.approximate = "tanh" if shape.activation == "gelu-tanh" else "none"
@@ -163,7 +163,7 @@ class Transformer(nn.Module):
         weight_VxD = torch.empty(vocabulary, shape.width)
         self.embedding = nn.Embedding.from_pretrained(weight_VxD, freeze=False)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-        self.norm = Norm(shape.width)
+        self.norm = LayerNormWithoutBias(shape.width)
         self.precision = torch.float32
         """What matrices are multiplied in; the stream and the norms stay float32."""
         self.recomputes = False
@@ -183,7 +183,12 @@ class Transformer(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.embedding.weight.device
+        return self.output_layer.weight.device
+
+    @property
+    def output_layer(self) -> Any:
+        """What makes logits of hidden states by its `weight`, V x D: here the embedding."""
+        return self.embedding
 
     def refuse_other_tokenizer(self, pieces: int, pieces_from: Path, checkpoint: Path) -> Self:
         """The same model, if the embedding is one of so many pieces, which `pieces_from` brings."""
@@ -237,7 +242,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens_BxL: Tensor) -> Tensor:
         """Logits of each next token, BxLxV."""
-        return self.hidden_states(tokens_BxL) @ self.embedding.weight.T
+        return self.hidden_states(tokens_BxL) @ self.output_layer.weight.T
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
@@ -272,7 +277,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
-    weight, shared = model.embedding.weight, xla_chips.chip_count(model.device)
+    weight, shared = model.output_layer.weight, xla_chips.chip_count(model.device)
     nll = chunked_loss.token_cross_entropies(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
@@ -286,7 +291,7 @@ def weighted_sum_and_row_losses(
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
     total, nll = chunked_loss.weighted_sum_and_losses(
         hidden,
-        model.embedding.weight,
+        model.output_layer.weight,
         target,
         weight,
         model.precision,
@@ -306,6 +311,6 @@ def _hidden_states_and_targets(model: Transformer, tokens_BxL1: Tensor) -> tuple
     return hidden_BxLxD.flatten(0, 1), target_BxL.flatten()
 
 
-def parameter_count(model: nn.Module) -> int:
+def trainable_parameter_count(model: nn.Module) -> int:
     """Number of trainable numbers, each counted once."""
     return sum(p.numel() for p in model.parameters() if p.requires_grad)

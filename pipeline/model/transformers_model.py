@@ -37,7 +37,7 @@ class TransformersModel(Transformer):
         self.shape, self.vocabulary = shape, vocabulary
         self.precision, self.recomputes = torch.float32, False
         self.net = _build_transformers_model(shape, vocabulary).eval()
-        self._refuse_unsupported()
+        self._refuse_unless_causal_with_linear_logits()
 
     def configure(self, recipe: settings.Training) -> Self:
         """The same model, computing as a recipe says."""
@@ -49,7 +49,7 @@ class TransformersModel(Transformer):
         return self
 
     @property
-    def embedding(self) -> Any:
+    def output_layer(self) -> Any:
         """The output layer, whose `weight` is V x D."""
         return self.net.get_output_embeddings()
 
@@ -61,9 +61,9 @@ class TransformersModel(Transformer):
         return self.net.base_model(tokens_BxL, use_cache=False)[0]
 
     @torch.no_grad()
-    def _refuse_unsupported(self) -> None:
+    def _refuse_unless_causal_with_linear_logits(self) -> None:
         """Refuses a model that the pipeline would compute otherwise."""
-        kind, output = type(self.net).__name__, self.embedding
+        kind, output = type(self.net).__name__, self.output_layer
         generator = torch.Generator().manual_seed(0)
         tokens_BxL = torch.randint(self.vocabulary, (2, TRIED), generator=generator)
         tokens_BxL[1, :-1] = tokens_BxL[0, :-1]
@@ -83,7 +83,9 @@ class TransformersModel(Transformer):
             raise InputError(f"{kind} sees the tokens that it is to predict: give a causal model")
 
 
-def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> TransformersModel:
+def initial_or_pretrained_model(
+    shape: settings.Model, vocabulary: int, seed: int
+) -> TransformersModel:
     """A model with its library's initial weights, or with those that it goes on from."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -71,7 +71,7 @@ def read_inputs(
     weights = model = None
     if mixture is not None:
         if work.tuned:
-            identity["chosen"] = settings_from_grid(work, mixture)
+            identity["chosen"] = settings_from_grid_or_refuse(work, mixture)
         else:
             identity["mixture"] = weights = _read_found_weights(mixture, work)
     if reference is not None:
@@ -91,7 +91,7 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
     corpora = _open_split(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
-    _refuse_other_vocabulary(folder / work.domains[0], corpora[work.domains[0]], work)
+    _refuse_other_tokenizer_than_weights(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     rows = {domain: corpus.row_count(recipe.length) for domain, corpus in corpora.items()}
     problems = [
@@ -112,7 +112,7 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
     return corpora
 
 
-def _refuse_other_vocabulary(folder: Path, corpus: Corpus, work: settings.Run) -> None:
+def _refuse_other_tokenizer_than_weights(folder: Path, corpus: Corpus, work: settings.Run) -> None:
     """Stops at a corpus of another tokenizer than that of the weights that training goes on from.
 
     Where either is not there to be compared, other sizes are told.
@@ -169,7 +169,7 @@ def _refuse_missing_or_needless_inputs(
             raise InputError(f"method {work.method_name!r} has no use for --{name} {given}")
 
 
-def settings_from_grid(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
+def settings_from_grid_or_refuse(work: settings.Run, mixture: Path | None) -> dict[str, Any]:
     """The settings that a grid's best run gives to a run's method; none without a grid."""
     if not work.tuned:
         return {}

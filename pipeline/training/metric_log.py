@@ -138,7 +138,7 @@ class RunRecords:
         self._add_line(CHECKPOINT, {"step": step})
         self._write_lines()
 
-    def flush_to_disk(self) -> None:
+    def sync_written_rows_to_disk(self) -> None:
         with errors.explain_disk_errors(self.path):
             atomic_files.flush_to_disk(self.path)
 
@@ -169,7 +169,7 @@ class RunRecords:
             written.append(path)
         return written
 
-    def wall_seconds(self) -> float:
+    def wall_seconds_in_tables(self) -> float:
         """Wall seconds of all phases, those before interruptions included; after `write_tables`."""
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
@@ -234,7 +234,9 @@ class RunRecords:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 
 
-def read_log_rows(folder: Path, tables: Collection[str], last_bytes: int | None = None) -> Rows:
+def read_log_file_rows(
+    folder: Path, tables: Collection[str], last_bytes: int | None = None
+) -> Rows:
     """A run's rows up to now, by table; with `last_bytes` those of the log's end alone."""
     result: Rows = {name: [] for name in tables}
     # What goes while one looks is left out.
@@ -250,7 +252,7 @@ def read_log_rows(folder: Path, tables: Collection[str], last_bytes: int | None 
     return result
 
 
-def is_run_log(path: Path) -> bool:
+def is_empty_or_begins_as_run_log(path: Path) -> bool:
     """Whether a file begins as a run's log does, or as one that was cut off at once."""
     with path.open("rb") as file:
         return file.read(len(_BEGINNING)) in (_BEGINNING, b"")

@@ -24,10 +24,10 @@ from pike_mixing.setting_limits import NonNegativeInt
 from pike_mixing.torch import parallel
 from pipeline import settings
 from pipeline.model import checkpoint
-from pipeline.model.transformer import Transformer, parameter_count
+from pipeline.model.transformer import Transformer, trainable_parameter_count
 from pipeline.runtime import atomic_files, devices, distributed, locks, made_from, manifests
 from pipeline.runtime.signal_handler import Interrupted
-from pipeline.training.metric_log import LOG, RunRecords, is_run_log
+from pipeline.training.metric_log import LOG, RunRecords, is_empty_or_begins_as_run_log
 
 log = logging.getLogger("pike")
 
@@ -113,7 +113,7 @@ class RunFolder:
         Nothing in the folder is deleted before all that can be refused has been looked at.
         """
         is_main, state = distributed.is_main_process(), initial
-        resumable = distributed.broadcast_from_main(self._find_resumable_checkpoint)
+        resumable = distributed.broadcast_from_main(self._find_resumable_checkpoint_and_read_starts)
         if resumable is not None:
             state = checkpoint.restore_checkpoint(
                 resumable, self.model, self.optimizer, device, self.identity
@@ -122,7 +122,7 @@ class RunFolder:
             if is_main:
                 self._delete_after_step(state.step)
         elif is_main:
-            self._begin_anew()
+            self._delete_checkpoints_manifest_and_log()
         if is_main:
             # What killed processes left.
             for path in (*self.folder.glob(".*.part"), *self.folder.glob("*/.*.part")):
@@ -135,14 +135,14 @@ class RunFolder:
             atomic_files.write_json(self.starts_file, self.starts)
         return state
 
-    def _find_resumable_checkpoint(self) -> Path | None:
+    def _find_resumable_checkpoint_and_read_starts(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
-        _refuse_foreign_folder(self.folder)
+        _refuse_deleting_foreign_files(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
         recipe, finished = self.work.training, manifest.exists()
         if not self.starts_file.exists() or made_from.is_restart_forced(manifest):
             return None
-        result = checkpoint.find_resumable_checkpoint(
+        result = checkpoint.find_newest_checkpoint_if_resumable(
             self.checkpoints, self.identity, recipe.checkpoint_every
         )
         if finished and result == self.checkpoints / f"step{recipe.steps}":
@@ -164,7 +164,7 @@ class RunFolder:
                 atomic_files.remove_path(folder)
         self.records.cut_after_checkpoint(step)
 
-    def _begin_anew(self) -> None:
+    def _delete_checkpoints_manifest_and_log(self) -> None:
         if atomic_files.step_entries(self.checkpoints):
             log.info("%s: starting anew", self.checkpoints)
         # The first one gone, a process that is killed here has begun anew, too.
@@ -173,7 +173,7 @@ class RunFolder:
         made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
         self.records.delete_log()
 
-    def is_checkpoint_due(self, step: int) -> bool:
+    def is_checkpoint_scheduled(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
         return step % self.work.training.resume_every == 0 or self._is_kept_step(step)
 
@@ -200,19 +200,19 @@ class RunFolder:
 
     def _write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
-        self.records.flush_to_disk()
+        self.records.sync_written_rows_to_disk()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
-        self._delete_superfluous_checkpoints(step, self.work.training.resume_keep)
+        self._delete_all_but_kept_and_newest(step, self.work.training.resume_keep)
 
-    def _delete_superfluous_checkpoints(self, step: int, newest: int) -> None:
-        """Deletes the checkpoints that only serve to go on, but for the newest up to `step`."""
+    def _delete_all_but_kept_and_newest(self, last_step: int, newest_count: int) -> None:
+        """Deletes the checkpoints that only serve to go on, but for the newest to `last_step`."""
         result = atomic_files.step_entries(self.checkpoints)
-        spared = [number for number in result if number <= step][-newest:]
+        spared = [number for number in result if number <= last_step][-newest_count:]
         for number, folder in result.items():
             if number not in spared and not self._is_kept_step(number):
                 atomic_files.remove_path(folder)
 
-    def finish(
+    def finish_with_tables_and_manifest(
         self,
         snapshot: made_from.InputSnapshot,
         epochs: dict[str, float],
@@ -223,11 +223,12 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             self.writer.wait()
         self.lease.refuse_if_lost()
-        self._delete_superfluous_checkpoints(recipe.steps, newest=1)
+        self._delete_all_but_kept_and_newest(recipe.steps, newest_count=1)
         kept = atomic_files.step_entries(self.checkpoints)
-        sums = {path / checkpoint.MODEL: checkpoint.weights_sha256(path) for path in kept.values()}
+        verified = checkpoint.verified_weights_sha256
+        sums = {path / checkpoint.MODEL: verified(path) for path in kept.values()}
         tables = self.records.write_tables(recipe.steps)
-        seconds = self.records.wall_seconds()
+        seconds = self.records.wall_seconds_in_tables()
         tokens = recipe.steps * recipe.rows * recipe.length
         snapshot.write_manifest(
             self.folder / atomic_files.MANIFEST,
@@ -239,7 +240,7 @@ class RunFolder:
                 "steps": recipe.steps,
                 "tokens": tokens,
                 "epochs": epochs,
-                "parameters": parameter_count(self.model),
+                "parameters": trainable_parameter_count(self.model),
                 "device": devices.describe_device(device),
                 "processes": parallel.world_size(),
                 "wall_seconds": seconds,
@@ -253,14 +254,14 @@ class RunFolder:
         )
 
 
-def _refuse_foreign_folder(folder: Path) -> None:
+def _refuse_deleting_foreign_files(folder: Path) -> None:
     """Refuses a folder in which training would clear away what no training wrote."""
     result = [
         entry
         for entry in (folder / "checkpoints").glob("*")
         if not entry.name.removeprefix(".").startswith("step")
     ]
-    if (log_file := folder / LOG).exists() and not is_run_log(log_file):
+    if (log_file := folder / LOG).exists() and not is_empty_or_begins_as_run_log(log_file):
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):

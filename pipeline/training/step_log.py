@@ -223,10 +223,10 @@ class StepLog:
         )
         if result.signals.statistics is not None:
             # Their time is the pass's own.
-            self.add_statistics(step, result.signals.statistics, math.nan)
+            self.add_statistics_and_alarms(step, result.signals.statistics, math.nan)
         records.write_if_due()
 
-    def add_statistics(self, step: int, measured: Statistics, seconds: float) -> None:
+    def add_statistics_and_alarms(self, step: int, measured: Statistics, seconds: float) -> None:
         """Adds gradient statistics and the seconds that they took; NaN for those of the batch."""
         columns = {name.removesuffix("_K"): value_K for name, value_K in vars(measured).items()}
         columns["rows"] = measured.rows_K.astype(np.int64)

@@ -58,7 +58,7 @@ class TrackedRun(NamedTuple):
     """In ascending order."""
 
 
-class WandB:
+class OfflineWandB:
     """Offline runs, which `wandb sync` uploads, under one id however often."""
 
     def __init__(self, folder: Path, final_folder: Path) -> None:
@@ -142,8 +142,8 @@ class TensorBoard:
                     writer.add_text(name, text, step)
 
 
-TRACKERS: dict[str, type[WandB | MLflow | TensorBoard]] = {
-    "wandb": WandB,
+TRACKERS: dict[str, type[OfflineWandB | MLflow | TensorBoard]] = {
+    "wandb": OfflineWandB,
     "mlflow": MLflow,
     "tensorboard": TensorBoard,
 }
@@ -211,7 +211,7 @@ def _read_tracked_steps(folder: Path, is_finished: bool) -> list[TrackedStep]:
         if is_finished:
             tables = {name: pq.read_table(folder / f"{name}.parquet").to_pylist() for name in names}
         else:
-            tables = metric_log.read_log_rows(folder, names)
+            tables = metric_log.read_log_file_rows(folder, names)
         evaluated = folder / "evaluations"
         if (evaluated / atomic_files.MANIFEST).exists():
             for part, name in itertools.product(

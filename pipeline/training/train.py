@@ -27,7 +27,7 @@ from pipeline import errors, settings
 from pipeline.data.batches import DomainRows
 from pipeline.model import adamw, checkpoint, learning_rate, models
 from pipeline.model.pipeline_passes import PipelinePasses
-from pipeline.model.transformer import parameter_count
+from pipeline.model.transformer import trainable_parameter_count
 from pipeline.runtime import (
     accelerators,
     atomic_files,
@@ -128,7 +128,7 @@ def pretrain(
     """
     values = atomic_files.read_json(run)
     work = validate(settings.Run, values, str(run))
-    chosen = inputs.settings_from_grid(work, mixture)
+    chosen = inputs.settings_from_grid_or_refuse(work, mixture)
     if work.rule not in RULES:
         code_fingerprint.start_recording_loaded_files()
     method = method_registry.build_method(work.rule, work.method | chosen, f"{run}: method")
@@ -207,7 +207,8 @@ class _Training:
         pieces = next(iter(given.corpora.values())).vocabulary
         inputs.refuse_beyond_host_memory(work, pieces, device)
         vocabulary = work.model.padded_vocabulary(pieces)
-        self.model = models.initial_model(work.model, vocabulary, work.seed).to(device)
+        model = models.initial_or_pretrained_model(work.model, vocabulary, work.seed)
+        self.model = model.to(device)
         self.model.configure(recipe)
         self.model.recomputes |= recompute
         if shard and self.chips == 1:
@@ -232,7 +233,7 @@ class _Training:
         reference = given.reference and given.reference.to(device).configure(recipe)
         passes = PipelinePasses(self.model, reference, self.records.timed)
         passes.accumulates_whole = accelerators.can_keep_whole_gradient(
-            parameter_count(self.model), devices.gpu_memory_bytes(device)
+            trainable_parameter_count(self.model), devices.gpu_memory_bytes(device)
         )
         # Of each chip.
         micro_batch_rows = min(recipe.rows, self.chips * (recipe.microbatch_rows or recipe.rows))
@@ -273,14 +274,13 @@ class _Training:
         ) as bar:
             while engine.step < recipe.steps:
                 with self.records.timed("loop"):
-                    self._validate_if_due()
+                    self._check_validation_alarms_if_due()
                     self._train_step()
                     if engine.step == recipe.steps:
-                        self._validate_if_due()
+                        self._check_validation_alarms_if_due()
                     bar.add(tokens, **self.log.shown)
-                if self.signals.take_checkpoint_request() or self.folder.is_checkpoint_due(
-                    engine.step
-                ):
+                is_scheduled = self.folder.is_checkpoint_scheduled(engine.step)
+                if self.signals.take_checkpoint_request() or is_scheduled:
                     self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
                     self.folder.save_checkpoint(self._state())
@@ -289,7 +289,7 @@ class _Training:
         epochs = self.train_rows.epochs_by_domain(engine.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            self.folder.finish(self.given.snapshot, epochs, self.device)
+            self.folder.finish_with_tables_and_manifest(self.given.snapshot, epochs, self.device)
 
     def _state(self) -> checkpoint.TrainState:
         """Where the run stands."""
@@ -301,7 +301,7 @@ class _Training:
             alarms=self.log.alarms,
         )
 
-    def _validate_if_due(self) -> None:
+    def _check_validation_alarms_if_due(self) -> None:
         """Looks at the held-out losses where it is time, and after the last step."""
         recipe, step = self.work.training, self.engine.step
         every = recipe.validation_every
@@ -322,7 +322,7 @@ class _Training:
         fresh = engine.measure_before_step()
         if fresh is not None:
             self.log.write_pending_step()
-            self.log.add_statistics(step, *fresh)
+            self.log.add_statistics_and_alarms(step, *fresh)
         # A rule may write into its state.
         weights_K = self.method.weights(engine.state, step).copy()
         result = engine.backward()

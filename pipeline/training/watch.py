@@ -34,19 +34,19 @@ def watch_runs(
         InputError: there is no run.
     """
     if once or format != "text" or not sys.stdout.isatty():
-        runs = read_progress(given)
+        runs = read_status_of_runs(given)
         return output_formats.render(format, runs, lambda: _status_table(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            sys.stdout.write(f"\x1b[H\x1b[J{_status_table(read_progress(given))}\n")
+            sys.stdout.write(f"\x1b[H\x1b[J{_status_table(read_status_of_runs(given))}\n")
             sys.stdout.flush()
             time.sleep(every)
     return None
 
 
-def read_progress(folder: Path) -> Rows:
+def read_status_of_runs(given: Path) -> Rows:
     """Each run's state, and step, loss, speed and weights of its last step."""
-    return [_live_status(run) for run in run_folders(folder)]
+    return [_live_status(run) for run in run_folders(given)]
 
 
 def run_folders(given: Path) -> list[Path]:
@@ -61,7 +61,7 @@ def _live_status(run_folder: Path) -> dict[str, Any]:
     path, name = run_folder / "run.json", "/".join(run_folder.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps
-        rows = metric_log.read_log_rows(run_folder, ("steps", "weights"), last_bytes=_NEWEST)
+        rows = metric_log.read_log_file_rows(run_folder, ("steps", "weights"), last_bytes=_NEWEST)
     except InputError as error:
         return {"run": name, "state": f"unreadable: {error}".replace(f"{run_folder}/", "")}
     facts = {"run": name, "state": _run_state(run_folder), "step": 0, "steps": steps}

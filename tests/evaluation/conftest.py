@@ -59,7 +59,7 @@ class Known(nn.Module):
     """Logits that are a given function of each token, and of all that it sees, itself included.
 
     Tokens are written as one-hot vectors, what a token sees with a 1 for each symbol: both are
-    B x L x V. The embedding is the identity.
+    B x L x V. The output layer is the identity.
     """
 
     takes_layouts = True
@@ -68,7 +68,7 @@ class Known(nn.Module):
         super().__init__()
         self.vocabulary, self.logits = vocabulary, logits
         self.precision = torch.float32
-        self.embedding = nn.Embedding.from_pretrained(torch.eye(vocabulary))
+        self.output_layer = nn.Embedding.from_pretrained(torch.eye(vocabulary))
         self.device = torch.device("cpu")
 
     def hidden_states(self, tokens_BxL, sight=None):
@@ -85,7 +85,7 @@ class Known(nn.Module):
         return self.one_hot(tokens_P[None])
 
     def one_hot(self, tokens):
-        return F.one_hot(tokens, self.vocabulary).to(self.embedding.weight.dtype)
+        return F.one_hot(tokens, self.vocabulary).to(self.output_layer.weight.dtype)
 
 
 @pytest.fixture

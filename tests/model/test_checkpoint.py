@@ -119,10 +119,10 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
     saved(tmp_path, steps=0)
     earlier, _, _ = saved(tmp_path, steps=1)
     later, net, optimizer = saved(tmp_path, steps=2)
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == later
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) == later
     damage(name)(later)
     with caplog.at_level(logging.WARNING, "pike"):
-        assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == earlier
+        assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) == earlier
     assert str(later / name) in caplog.text
     assert "going on from an earlier checkpoint" in caplog.text
     with pytest.raises(InputError, match="step2"):
@@ -134,16 +134,16 @@ def test_a_damaged_checkpoint_is_never_resumed(tmp_path, caplog, damage, name):
 
 def test_checkpoints_that_are_damaged_missing_or_of_another_identity_are_no_beginning(tmp_path):
     ours, _, _ = saved(tmp_path, steps=0)
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == ours
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "another", 2) is None
-    assert checkpoint.find_resumable_checkpoint(tmp_path / "missing", "ours", 2) is None
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "another", 2) is None
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path / "missing", "ours", 2) is None
     # A run is made from one state of everything: the newest decides.
     theirs, _, _ = saved(tmp_path, steps=1, identity="theirs")
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) is None
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) is None
     edits.flip(checkpoint.MODEL)(theirs)
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == ours
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) == ours
     edits.flip(checkpoint.MODEL)(ours)
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) is None
+    assert checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2) is None
 
 
 def edit(path, **values):
@@ -206,7 +206,8 @@ def test_the_newest_behind_which_none_that_is_kept_is_missing_is_gone_on_from(
     # Folders of other names are passed over.
     shutil.copytree(path, tmp_path / "step12-copy")
     shutil.copytree(path, tmp_path / ".step14.17.part")
-    assert checkpoint.find_resumable_checkpoint(tmp_path, "ours", 2) == tmp_path / f"step{newest}"
+    found = checkpoint.find_newest_checkpoint_if_resumable(tmp_path, "ours", 2)
+    assert found == tmp_path / f"step{newest}"
 
 
 def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
@@ -214,7 +215,7 @@ def test_a_manifest_of_another_step_or_shape_is_refused(tmp_path):
     edit(path, step=2)
     for use in (
         lambda: checkpoint.load_model(path),
-        lambda: checkpoint.weights_sha256(path),
+        lambda: checkpoint.verified_weights_sha256(path),
         lambda: checkpoint.restore_checkpoint(path, net, optimizer, CPU, "ours"),
     ):
         with pytest.raises(InputError, match="says step 2, but lies in step3: delete"):

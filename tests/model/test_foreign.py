@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pipeline import settings
 from pipeline.evaluation import log_likelihoods
 from pipeline.model import checkpoint, models
-from pipeline.model.transformer import parameter_count, token_losses
+from pipeline.model.transformer import token_losses, trainable_parameter_count
 from pipeline.planning import shorthand
 from pipeline.runtime import model_folders
 
@@ -49,7 +49,7 @@ def shape(architecture):
 
 def made(architecture, seed=0):
     pytest.importorskip("transformers")
-    return models.initial_model(shape(architecture), VOCABULARY, seed)
+    return models.initial_or_pretrained_model(shape(architecture), VOCABULARY, seed)
 
 
 @pytest.mark.parametrize("kind", RIGHT)
@@ -132,15 +132,15 @@ def test_a_plan_reads_sizes_and_weights(tmp_path):
 def test_training_goes_on_from_weights_that_were_not_changed(folder):
     values = written_out(folder, continued=True)
     shape = settings.Model(**values)
-    model = models.initial_model(shape, shape.padded_vocabulary(50), 0)
+    model = models.initial_or_pretrained_model(shape, shape.padded_vocabulary(50), 0)
     for name, weight in made(RIGHT["tied"], seed=3).state_dict().items():
         assert weight.equal(model.state_dict()[name]), name
     with pytest.raises(InputError, match="embedding of 64 pieces and the tokenizer 99"):
-        models.initial_model(shape, shape.padded_vocabulary(99), 0)
+        models.initial_or_pretrained_model(shape, shape.padded_vocabulary(99), 0)
     (folder / "model.safetensors").write_bytes(b"other")
     assert model_folders.folder_weights_digest(folder) != shape.weights_sha256
     with pytest.raises(InputError, match="changed since the run was planned"):
-        models.initial_model(shape, VOCABULARY, 0)
+        models.initial_or_pretrained_model(shape, VOCABULARY, 0)
 
 
 @pytest.mark.slow
@@ -151,4 +151,4 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(kind, make_run, corpora)
     folder = assert_resumes(make_run(model=own), corpora)
     again = checkpoint.load_model(folder / "checkpoints" / "step6")
     values = json.loads((folder / "manifest.json").read_text())
-    assert parameter_count(again) == values["parameters"]
+    assert trainable_parameter_count(again) == values["parameters"]

@@ -44,7 +44,7 @@ def test_rows_of_a_head_are_its_query_its_key_and_its_value():
     shape = settings.Model(layers=1, width=2, heads=2, head_width=1)
     # Rows q0 q1 k0 k1 v0 v1 become q0 k0 v0 q1 k1 v1.
     expected = qkv_6x2[[0, 2, 4, 1, 3, 5]]
-    assert torch.equal(hf_config._reorder_by_head(qkv_6x2, shape, 2), expected)
+    assert torch.equal(hf_config._reorder_by_head_and_pad(qkv_6x2, shape, 2), expected)
 
 
 @pytest.mark.parametrize("change", [{"heads": 4}, {"head_width": 10}])

@@ -71,14 +71,15 @@ def test_an_exported_tokenizer_json_adds_no_piece_to_a_text(tmp_path):
 
 
 def test_the_export_finds_one_text_that_is_cut_otherwise(corpora, tmp_path, monkeypatch):
-    ours, steps = Tokenizer(corpora.parent / "symbols.model"), hf_folder._normalizer
+    ours, name = Tokenizer(corpora.parent / "symbols.model"), "_normalizer_from_sentencepiece"
+    steps = getattr(hf_folder, name)
     assert (
         hf_folder._compare_tokenizers_and_count_texts(tokenizer_of(ours, tmp_path / "right"), ours)
         > 100
     )
     strip = tokenizers.normalizers.Replace("\u3000", "")
     both = tokenizers.normalizers.Sequence
-    monkeypatch.setattr(hf_folder, "_normalizer", lambda spec: both([strip, steps(spec)]))
+    monkeypatch.setattr(hf_folder, name, lambda spec: both([strip, steps(spec)]))
     with pytest.raises(InputError, match=r"tokenizers cuts 1 of \d+ texts otherwise than"):
         hf_folder._compare_tokenizers_and_count_texts(tokenizer_of(ours, tmp_path / "wrong"), ours)
 

@@ -7,7 +7,12 @@ import torch.nn.functional as F
 
 from pipeline import settings
 from pipeline.model import transformer
-from pipeline.model.transformer import Transformer, initial_model, parameter_count, token_losses
+from pipeline.model.transformer import (
+    Transformer,
+    initial_model,
+    token_losses,
+    trainable_parameter_count,
+)
 
 TINY = settings.Model(layers=2, width=12, heads=2, head_width=4, vocabulary_multiple=8)
 SMALL = settings.Model(layers=12, width=768, heads=12, head_width=64)
@@ -33,7 +38,7 @@ def test_the_papers_sizes(shape, vocabulary, count, paper):
     D = shape.width
     with torch.device("meta"):
         whole = Transformer(shape, vocabulary)
-    assert parameter_count(whole) == count
+    assert trainable_parameter_count(whole) == count
     assert count == shape.layers * (12 * D**2 + 2 * D + 2 * 64) + vocabulary * D + D
     assert f"{round(count / 1e6)}M" == paper
 

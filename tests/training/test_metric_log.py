@@ -8,7 +8,7 @@ import pytest
 
 from pike_mixing.errors import InputError
 from pipeline.training import metric_log
-from pipeline.training.metric_log import LOG, TABLES, RunRecords, read_log_rows
+from pipeline.training.metric_log import LOG, TABLES, RunRecords, read_log_file_rows
 
 DOMAINS = ("en", "hi")
 PACE = {"tokens_per_second": 3200.0, "model_flops_utilisation": math.nan, "memory_bytes": 2**20}
@@ -88,7 +88,7 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     with (tmp_path / LOG).open("a") as log:
         log.write('{"table": "ste')
     RunRecords(tmp_path, DOMAINS).cut_after_checkpoint(4)
-    assert [row["step"] for row in read_log_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
+    assert [row["step"] for row in read_log_file_rows(tmp_path, ["steps"])["steps"]] == [0, 1, 2, 3]
     joined = [path.read_bytes() for path in written(tmp_path, 8, since=4).write_tables(8)]
     assert steps(tmp_path) == list(range(8))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(16)]
@@ -140,9 +140,9 @@ def test_timings_add_up_over_checkpoints_and_interruptions(tmp_path):
     checkpoint, optimizer = read(tmp_path, "timings")
     assert (checkpoint["phase"], checkpoint["seconds"]) == ("checkpoint", 3.0)
     assert checkpoint["share"] + optimizer["share"] == pytest.approx(1)
-    seconds = sum(row["seconds"] for row in read_log_rows(tmp_path, ["timings"])["timings"])
+    seconds = sum(row["seconds"] for row in read_log_file_rows(tmp_path, ["timings"])["timings"])
     assert optimizer["seconds"] == pytest.approx(seconds)
-    assert records.wall_seconds() == pytest.approx(3 + seconds)
+    assert records.wall_seconds_in_tables() == pytest.approx(3 + seconds)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
@@ -158,10 +158,10 @@ def test_rows_are_written_once_a_second_by_one_process(tmp_path, monkeypatch):
     records = RunRecords(tmp_path, DOMAINS)
     add_step(records, 0)
     records.write_if_due()
-    assert read_log_rows(tmp_path, ["steps"]) == {"steps": []}
+    assert read_log_file_rows(tmp_path, ["steps"]) == {"steps": []}
     monkeypatch.setattr(metric_log, "SECONDS", 0.0)
     records.write_if_due()
-    english, _ = read_log_rows(tmp_path, ["domain_losses"])["domain_losses"]
+    english, _ = read_log_file_rows(tmp_path, ["domain_losses"])["domain_losses"]
     assert english == {"step": 0, "domain": "en", "loss": 1.5}
     silent = RunRecords(tmp_path / "other", DOMAINS, writes=False)
     add_step(silent, 0)

@@ -54,7 +54,7 @@ def test_rows_since_the_last_checkpoint_are_shown_at_once(folder):
     with (folder / LOG).open("ab") as log:
         log.write(b'{"table": "st' + lines + lines + b'\xff\n3\n{"table": "steps", "st')
     with locks.acquire_lease(folder):
-        (run,) = watch.read_progress(folder)
+        (run,) = watch.read_status_of_runs(folder)
     assert (run["state"], run["step"], run["loss"]) == ("running", 4, 0.25)
     assert run["weights"] == {"en": 0.75}
 
@@ -63,7 +63,7 @@ def test_a_run_that_cannot_be_read_does_not_hide_one_that_was_stopped(folder, tm
     shutil.copytree(folder, tmp_path / "runs/languages/tiny/mix/seed0")
     path = tmp_path / "runs/languages/tiny/mix/seed0/run.json"
     path.write_bytes(path.read_bytes()[:100])
-    broken, whole = watch.read_progress(tmp_path)
+    broken, whole = watch.read_status_of_runs(tmp_path)
     assert broken["run"] == "languages/tiny/mix/seed0"
     assert broken["state"].startswith("unreadable: ")
     assert (whole["state"], whole["step"]) == ("stopped", 3)
