@@ -250,7 +250,7 @@ def sealed_folds(tables: Sequence[Path]) -> list[Fold]:
 
 def _read_regmix_swarm(model_size: str) -> Swarm:
     return swarm_table.read_swarm(
-        catalogue.find_table(Path("regmix")), where={"parameters": model_size}
+        catalogue.packaged_table_or_path(Path("regmix")), where={"parameters": model_size}
     )
 
 
