@@ -128,7 +128,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
         raise InputError(
             f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
         )
-    found = verdicts.compare(paired, sides, margin, arguments.mean)
+    found = verdicts.compare(paired, sides, margin, weigh_alike=arguments.mean)
     text = report.FORMATS[arguments.format](found, read.all_notes())
     if arguments.plot is not None:
         plot.write_svg(found, arguments.plot)

@@ -301,7 +301,7 @@ class Paired:
         return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
 
     @property
-    def has_only_points(self) -> bool:
+    def is_binary_and_unweighted(self) -> bool:
         """Whether all scores are 0 or 1, of items that weigh alike."""
         values = (self.value_AxI, self.value_BxI)
         whole = all(np.isin(value, (0.0, 1.0)).all() for value in values)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS, effective_documents
+from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS, skew_limited_effective_documents
 from pipeline.data import file_formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.local_files import LocalSource
@@ -46,7 +46,7 @@ def explain_few_documents(
 
     def effective_document_count(length_N: list[int]) -> float:
         scored_G = _scored_tokens_per_document(length_N, share, rows, length)
-        return effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
+        return skew_limited_effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
     length_N = _document_lengths_unless_enough(
         held_out, _least_document_count(share), effective_document_count
