@@ -153,7 +153,7 @@ def swarm_of_options(
     sizes = parse_text_pairs(arguments.size_columns, "--size-columns")
     swarm_table.refuse_unknown_names(sizes, SIZES, "--size-columns")
     swarm = swarm_table.read_swarm(
-        catalogue.find_table(path),
+        catalogue.packaged_table_or_path(path),
         losses,
         metrics=metrics,
         where=where,

@@ -204,6 +204,6 @@ def _trainer_format_as_json(trainer_format: TrainerFormat) -> dict[str, Any]:
         "reads": trainer_format.reads,
         "wants": trainer_format.wants,
         "needsRows": trainer_format.needs_rows,
-        "named": trainer_format.has_plain_names,
+        "named": trainer_format.has_unquoted_names,
         "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
     }

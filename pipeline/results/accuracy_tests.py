@@ -134,7 +134,7 @@ def _compare_methods(
             part=part,
             estimate=result,
             seeds=tuple(seeds),
-            p=p_values.p_of_difference(sum_SxG, result),
+            p=p_values.p_by_seeds_or_sign_flips(sum_SxG, result),
             other=float(other_SxI.mean()),
             examples=len(document_I),
             documents=len(count_G),
