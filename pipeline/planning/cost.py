@@ -75,7 +75,7 @@ def cost_report(
     parts = [_bill_text(work, bill) for work, bill in zip(works, bills, strict=True)]
     text = "\n".join([*first, heading, "\n\n".join(parts), *told])
     facts = {"devices": bills, "warnings": [*missing, *told]}
-    return output_formats.render(format, facts, lambda: text)
+    return output_formats.json_csv_or_text(format, facts, lambda: text)
 
 
 def _parse_device(device: str) -> tuple[Accelerator, int]:
@@ -126,7 +126,7 @@ def _seconds_on_this_machine(rules: Sequence[dict[str, Any]]) -> float:
     other jobs are bounds, far above what most take.
     """
     counted = [one for one in rules if one["hours"]]
-    work = sum(one["hours"] for one in counted) * 3600 / environment.available_cpus()
+    work = sum(one["hours"] for one in counted) * 3600 / environment.affinity_cpu_count()
     return float(max(work, sum(one["longest_seconds"] for one in counted)))
 
 
@@ -134,7 +134,7 @@ def _time_on_this_machine_text(bill: dict[str, Any]) -> str:
     """The same in words; nothing for another kind of device, or where there are no such jobs."""
     if not bill["seconds_here"]:
         return ""
-    cores = output_formats.count_with_noun(environment.available_cpus(), "core")
+    cores = output_formats.count_with_noun(environment.affinity_cpu_count(), "core")
     seconds = _duration_text(bill["seconds_here"])
     return f": about {seconds} on this machine's {cores}; most other jobs take seconds"
 

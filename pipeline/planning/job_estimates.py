@@ -180,7 +180,7 @@ class JobEstimates:
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
             if problems := model_folders.training_problems(
-                values["training"], longest, compiles=self.device.is_tpu
+                values["training"], longest, is_xla_device=self.device.is_tpu
             ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
         if taken.fits:

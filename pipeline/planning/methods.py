@@ -46,7 +46,8 @@ def class_reference(mixing_rule: str) -> str:
     module, _, name = mixing_rule.partition(":")
     if not name:
         raise InputError(method_registry.unknown_rule_message(mixing_rule))
-    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
+    is_dotted = all(map(str.isidentifier, module.split(".")))
+    if not is_dotted or not code_fingerprint.has_source_file(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
@@ -128,7 +129,7 @@ def _class_and_bases(mixing_rule: str) -> Iterator[ast.ClassDef]:
     waiting, seen = [mixing_rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
-        if place in seen or not code_fingerprint.is_module(module):
+        if place in seen or not code_fingerprint.has_source_file(module):
             continue
         seen.add(place)
         node = _custom_class_node(place)

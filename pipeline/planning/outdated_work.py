@@ -152,7 +152,7 @@ class PlanComparison:
             stage, part, python, uses_transformers=uses_transformers
         )
         return tuple(
-            made_from.differences_from_today(
+            made_from.differences_from_today_if_finished(
                 manifest,
                 stage,
                 self._known,
@@ -249,7 +249,7 @@ class PlanComparison:
         elif rule in KEPT_IF_UNCHANGED and place.is_file() and not self.differences(rule, name):
             made_from.keep_manifest_copy(place)
         else:
-            made_from.forget_manifest_copy(place)
+            made_from.forget_copy_and_restart_mark(place)
 
     def untold_reason_lines(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""

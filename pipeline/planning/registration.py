@@ -403,4 +403,4 @@ def write_configuration_and_summarise(given: Path, out: Path) -> str:
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return output_formats.align_table(("scenario", "about"), rows)
+    return output_formats.table_with_row_count(("scenario", "about"), rows)

@@ -59,7 +59,7 @@ class RuleResources:
         accelerators.refuse_too_many_devices(
             trainings.device, processes, f"{place}: processes: {processes}"
         )
-        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
+        launch.refuse_several_xla_nodes(self._nodes, profile.device("pretrain"))
         if self._nodes == 1:
             return
         counts = {trainings.training_estimate(run).devices for run in plan.runs} - {1}

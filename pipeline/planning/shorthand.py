@@ -58,7 +58,8 @@ def _expand_scenario(scenarios: Config, name: str) -> Any:
 def _expand_model_entry(values: Any, where: str) -> Any:
     if not isinstance(values, Mapping) or not isinstance(place := values.get("transformers"), str):
         return values
-    result = {**model_folders.read_model_settings(place, f"{where}.transformers"), **values}
+    own = model_folders.read_model_settings_from_config(place, f"{where}.transformers")
+    result = {**own, **values}
     if values.get("continued") is True:
         result["weights_sha256"] = model_folders.folder_weights_digest(Path(place))
     return result

@@ -122,7 +122,7 @@ class _Verification:
                     f"would not replace: {piece.remedy}",
                     stage=piece.stage,
                 )
-            for one in made_from.differences_from_today(path, piece.stage, known):
+            for one in made_from.differences_from_today_if_finished(path, piece.stage, known):
                 what, _, name = one.what.partition(".")
                 place = Path(os.path.normpath(folder / name if what == "inputs" else name))
                 # What is broken is told itself.
@@ -263,7 +263,8 @@ def verify_results(
         raise InputError(_problems_text(problems, sum(f["files"] for f in facts), found.folders))
     seconds, size = max(time.monotonic() - began, 1e-9), sum(f["bytes"] for f in facts) / 1e6
     end = f"{size:,.0f} MB in {seconds:.1f} s: all is whole"
-    return output_formats.render(format, facts, lambda: "\n".join([*_summary_lines(facts), end]))
+    text = "\n".join([*_summary_lines(facts), end])
+    return output_formats.json_csv_or_text(format, facts, lambda: text)
 
 
 def _walk_files(top: Path) -> Iterator[Path]:
@@ -296,7 +297,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 def _read_piece(path: Path, stage: str) -> _Piece:
     """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
     again = _remake_instruction(path, stage)
-    if other := atomic_files.kind_of_non_file(path):
+    if other := atomic_files.kind_of_existing_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
     try:
         content: Any = atomic_files.read_json(path)
@@ -351,7 +352,8 @@ def _remake_instruction(path: Path, stage: str, files: Sequence[Path] | None = N
         is_marked = has_own_folder and stage != "pretrain"
         places = folder.rglob("*") if is_marked else (folder / name for name in names)
         files = [file for file in places if file.is_file() and file.name != ownership.MARK]
-    away = [p for p in (*files, path) if p.is_symlink() or atomic_files.kind_of_non_file(p)]
+    several = [*files, path]
+    away = [p for p in several if p.is_symlink() or atomic_files.kind_of_existing_non_file(p)]
     unmarked = _unmarked_files([*files, path], stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]
     away += [mark for mark in unmarked if ownership.is_blocked_mark(mark)]

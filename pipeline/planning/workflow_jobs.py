@@ -114,7 +114,7 @@ class WorkflowJobs:
                 this mark is made again where that is made again.
             warn: Tells the user of doubts, and why work is made again.
         """
-        signal_handler.restore_child_signals()
+        signal_handler.reset_sigchld_to_default()
         _ensure_user_name()
         slurm_executor.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)

@@ -532,7 +532,7 @@ def advise(
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         parts += _alarm_count_lines(shown, database) if format == "summary" else []
         gap = "\n" if format == "summary" else "\n\n"
-        return output_formats.render(format, every, lambda: gap.join(parts))
+        return output_formats.json_csv_or_text(format, every, lambda: gap.join(parts))
     if len(every) > 1:
         names = ", ".join(f"{p['scenario']} {p['model']}" for p in every)
         raise InputError(

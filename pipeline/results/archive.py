@@ -142,7 +142,7 @@ def restore_results_and_summarise(archive: Path, *, out: Path, only: Iterable[st
         jobs.setdefault(WHOLE, [])
         jobs.setdefault(made["report"], [])
     for folder in ("tables", "figures", "databases", "article", "report"):
-        manifests.refuse_link(out / folder, out)
+        manifests.refuse_link_on_way(out / folder, out)
     work = functools.partial(_restore_database, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
     order = sorted(jobs.items(), key=lambda job: (job[0] != made["report"], job[0] != WHOLE))
@@ -187,7 +187,7 @@ def _find_archive(given: Path) -> Path:
     inner = given / "recorded"
     if not os.path.lexists(inner):
         return given
-    manifests.refuse_link(inner, given)
+    manifests.refuse_link_on_way(inner, given)
     return inner
 
 
@@ -405,8 +405,8 @@ def write_crate_and_summarise(results: Path, *, out: Path) -> str:
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
-        manifests.refuse_link(place, results)
-        if not place.is_dir() and (other := atomic_files.kind_of_non_file(place)):
+        manifests.refuse_link_on_way(place, results)
+        if not place.is_dir() and (other := atomic_files.kind_of_existing_non_file(place)):
             raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")

@@ -179,7 +179,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
 def _changed_inputs(database: Path) -> list[str]:
     """Files that a database was made from and that have changed since."""
     known, place = checksums.DigestCache(checksums.MEMORY), made_from.manifest_beside(database)
-    every = made_from.differences_from_today(place, "database", known)
+    every = made_from.differences_from_today_if_finished(place, "database", known)
     # Of the file itself it was told when it was opened.
     names = [one.what for one in every if not one.what.startswith("files.")]
     folder = database.parent

@@ -47,7 +47,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
     view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
-    places = ownership.output_paths_by_suffix(
+    places = ownership.sibling_outputs_by_suffix(
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
     snapshot = result_manifests.snapshot_inputs(

@@ -72,7 +72,9 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     if format == "json":
         _refuse_duplicate_columns(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
+    return output_formats.json_csv_or_text(
+        format, facts, lambda: output_formats.table_with_row_count(columns, rows)
+    )
 
 
 def describe_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
@@ -96,7 +98,7 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
         if claim not in names:
             raise InputError(unknown_name_message(claim, names, "--claim"))
         every = [every[names.index(claim)]]
-    return output_formats.render(format, every, lambda: "\n".join(_claim_lines(every)))
+    return output_formats.json_csv_or_text(format, every, lambda: "\n".join(_claim_lines(every)))
 
 
 def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
@@ -168,7 +170,7 @@ def describe_tables_and_figures(results: Path | None, format: str = "text") -> s
         lines.append(output_formats.colour_text(one["file"], "bold"))
         lines += _indented_lines(one["about"])
     lines.append(f"A table is also a view: `{program_command('pike')} query 'from table2'`")
-    return output_formats.render(format, every, lambda: "\n".join(lines))
+    return output_formats.json_csv_or_text(format, every, lambda: "\n".join(lines))
 
 
 def _indented_lines(text: str) -> list[str]:

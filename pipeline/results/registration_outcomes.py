@@ -72,7 +72,7 @@ def compare_with_registration(
             ),
             "methods": list(_method_rows_against_mix(chosen, plan, connection)),
         }
-    return output_formats.render(format, facts, lambda: _comparison_text(facts, chosen))
+    return output_formats.json_csv_or_text(format, facts, lambda: _comparison_text(facts, chosen))
 
 
 def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]:
@@ -260,5 +260,5 @@ def _comparison_text(facts: Mapping[str, Any], chosen: Registration) -> str:
             cells = [
                 [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
             ]
-            lines += [title, output_formats.align_table(list(rows[0]), cells), ""]
+            lines += [title, output_formats.table_with_row_count(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()

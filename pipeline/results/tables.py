@@ -114,7 +114,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     """Writes one table, by the JSON of its settings, as .md, .csv and .tex beside each other."""
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
-    places = ownership.output_paths_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
+    places = ownership.sibling_outputs_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
     snapshot = result_manifests.snapshot_inputs(
         "table", [result_manifests.manifest_or_file(database, "database")]
     )

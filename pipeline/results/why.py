@@ -99,7 +99,7 @@ def explain_artifact(
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named, values)
     if format == "json":
-        return output_formats.render(format, tree.artifact_and_ancestors(artifact), str)
+        return output_formats.json_csv_or_text(format, tree.artifact_and_ancestors(artifact), str)
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
 
     def as_text() -> str:
@@ -110,7 +110,7 @@ def explain_artifact(
             )
         return "\n".join(lines)
 
-    return output_formats.render(format, None, as_text)
+    return output_formats.json_csv_or_text(format, None, as_text)
 
 
 def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:

@@ -275,7 +275,7 @@ def test_a_target_in_another_configurations_folder_is_told_that_configuration(
     ],
 )
 def test_the_time_on_this_machine_stands_beside_the_core_hours(monkeypatch, cores, words):
-    monkeypatch.setattr(cost.environment, "available_cpus", lambda: cores)
+    monkeypatch.setattr(cost.environment, "affinity_cpu_count", lambda: cores)
     template = [ROOT / "config/config.yaml"]
     assert f"core-hours: {words}; most other" in cost.cost_report(template, devices=["cpu"])
     (bill,) = json.loads(cost.cost_report(template, devices=["cpu"], format="json"))["devices"]

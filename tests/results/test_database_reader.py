@@ -269,7 +269,7 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     caplog.set_level("INFO")
     monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_code_parts", lambda *_: [])
-    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
+    monkeypatch.setattr(made_from, "differences_from_today_if_finished", lambda *_: [])
     describe_claims(None)
     assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
     # Where to ask for all is said once.
@@ -309,7 +309,7 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
     monkeypatch.setattr(
         result_manifests, "outdated_code_parts", lambda *_: ["pipeline/results/sql"]
     )
-    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
+    monkeypatch.setattr(made_from, "differences_from_today_if_finished", lambda *_: [])
     again = "`pike restore recorded --out restored` builds it again"
     for changed, hint in (
         ("schema", ""),
