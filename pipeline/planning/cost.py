@@ -97,7 +97,7 @@ def _parse_device(device: str) -> tuple[Accelerator, int]:
 def _device_bill(work: JobEstimates) -> dict[str, Any]:
     """What an experiment takes on one kind of device, as JSON has it."""
     by_rule: dict[str, list[JobEstimate]] = defaultdict(list)
-    for job in work.counted_jobs():
+    for job in work.jobs_from_scratch():
         by_rule[job.rule].append(work.estimate(*job))
     rules = [
         {
@@ -114,12 +114,16 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "seconds_here": _seconds_on_this_machine(rules) if work.device.hours_of == "core" else None,
-        "refused": {run: why for run in work.runs_to_train() if (why := work.explain_refusal(run))},
+        "seconds_here": _training_seconds_on_local_cores(rules)
+        if work.device.hours_of == "core"
+        else None,
+        "refused": {
+            run: why for run in work.runs_trained_or_refused() if (why := work.explain_refusal(run))
+        },
     }
 
 
-def _seconds_on_this_machine(rules: Sequence[dict[str, Any]]) -> float:
+def _training_seconds_on_local_cores(rules: Sequence[dict[str, Any]]) -> float:
     """How long trainings, evaluations and probes take on all cores of this machine.
 
     At least as long as the longest job of each of these rules, one behind the other. The times of
@@ -130,7 +134,7 @@ def _seconds_on_this_machine(rules: Sequence[dict[str, Any]]) -> float:
     return float(max(work, sum(one["longest_seconds"] for one in counted)))
 
 
-def _time_on_this_machine_text(bill: dict[str, Any]) -> str:
+def _local_time_suffix(bill: dict[str, Any]) -> str:
     """The same in words; nothing for another kind of device, or where there are no such jobs."""
     if not bill["seconds_here"]:
         return ""
@@ -173,7 +177,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     ]
     fetched = [
         work.estimate(*job).disk_bytes
-        for job in work.counted_jobs()
+        for job in work.jobs_from_scratch()
         if job.rule == "download" and plan.sources[job.name]["kind"] == "huggingface"
     ]
     lines = [
@@ -182,9 +186,9 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         "",
         _aligned_table(titles, rows),
         "",
-        *([_longest_runs_table(work), ""] if work.runs_to_train() else []),
+        *([_longest_run_per_model_table(work), ""] if work.runs_trained_or_refused() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours"
-        + _time_on_this_machine_text(bill),
+        + _local_time_suffix(bill),
         *_hours_by_seed_lines(work),
         f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
     ]
@@ -197,7 +201,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         f"tokenizer {name}: its file is not here: {ASSUMED_PIECES:,} pieces are assumed"
         for name in work.tokenizers_of_unknown_size()
     ]
-    own = sorted({plan.runs[run]["rule"] for run in work.runs_to_train()} - RULES.keys())
+    own = sorted({plan.runs[run]["rule"] for run in work.runs_trained_or_refused()} - RULES.keys())
     lines += [
         f"rule {r}: `pike plan` does not load your class: its runs are counted as those of mix"
         for r in own
@@ -205,10 +209,10 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _longest_runs_table(work: JobEstimates) -> str:
+def _longest_run_per_model_table(work: JobEstimates) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run in work.runs_to_train():
+    for run in work.runs_trained_or_refused():
         values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
@@ -236,7 +240,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
-    for run in work.runs_to_train():
+    for run in work.runs_trained_or_refused():
         if work.explain_refusal(run):
             continue
         part = (

@@ -145,7 +145,7 @@ def _syntax_nodes(module: str) -> list[ast.AST]:
         raise InputError(f"rule: {error}") from None
 
 
-def run_needs(run: Mapping[str, Any]) -> Needs:
+def known_run_needs(run: Mapping[str, Any]) -> Needs:
     """What training measures for a run, given its `run.json`.
 
     Of a rule of the user's own nothing is known.

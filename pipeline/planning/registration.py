@@ -208,10 +208,10 @@ def rows_per_batch_row(run: Run) -> float:
 
 def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return run_estimates.forward_passes_per_update(run) / 3
+    return run_estimates.total_forward_passes_per_update(run) / 3
 
 
-def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
+def flops_of_mix_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
     """FLOPs of training on one batch: models differ, and rows and their length.
 
     `tokenizers` are settings by name, with their vocabularies.
@@ -355,18 +355,18 @@ def _add_equal_cost_recipes(
     for name, equal in registration.mix_for.items():
         run = RunName(drawn.name, case.model, equal.of, registration.seeds[0])
         every = dependencies.with_required_runs(long, [run]) if equal.search else [run]
-        cost = sum(_cost_in_mix_steps(long, each, run, equal) for each in every)
+        cost = sum(_own_cost_in_mix_steps(long, each, run, equal) for each in every)
         longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _recipe_name(longer)}
         config["training"].setdefault(_recipe_name(longer), plain_nonempty_values(longer))
 
 
-def _cost_in_mix_steps(
+def _own_cost_in_mix_steps(
     config: dict[str, Any], run: RunName, asking_run: RunName, equal: EqualCost
 ) -> float:
     """What a run costs, in steps of Mix on the model of the run that asks."""
     values, asked = (stage_settings.run_settings(config, one) for one in (run, asking_run))
-    size, own = (flops_of_step(v, config["tokenizers"]) for v in (values, asked))
+    size, own = (flops_of_mix_step(v, config["tokenizers"]) for v in (values, asked))
     cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)
 

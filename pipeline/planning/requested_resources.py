@@ -182,7 +182,7 @@ class RuleResources:
         limit, work = self._profile.time_limit_minutes(rule), self._estimates_of(rule)
         if not limit or rule in GOES_ON or (rule in TRAINS and work.explain_refusal(name)):
             return None
-        threads = self._profile.threads_of(rule)
+        threads = self._profile.threads_or_zero(rule)
         hours = _seconds_on_threads(work.estimate(rule, name), threads) / 3600
         if 60 * hours <= limit:
             return None
@@ -193,7 +193,7 @@ class RuleResources:
             + REMEDIES.get(rule, "leave it out")
         )
 
-    def explain_large_node(self, rule: str, name: str) -> str | None:
+    def explain_several_gpus_per_node(self, rule: str, name: str) -> str | None:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._trainings
         if (

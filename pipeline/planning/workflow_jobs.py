@@ -126,7 +126,9 @@ class WorkflowJobs:
         self.takes = RuleResources(self.plan, request.profile)
         profile = request.profile
         self._profile_doubts = (
-            [] if request.is_local else [profile.explain_unfilled(), profile.explain_other_nodes()]
+            []
+            if request.is_local
+            else [profile.explain_unfilled(), profile.explain_unconstrained_gpus()]
         )
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
@@ -166,7 +168,10 @@ class WorkflowJobs:
         if (rule, name) not in self._asked and not is_of_job:
             told = [self._explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
-                told += [self.takes.explain_large_node(rule, name), *self._profile_doubts]
+                told += [
+                    self.takes.explain_several_gpus_per_node(rule, name),
+                    *self._profile_doubts,
+                ]
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}
@@ -226,7 +231,7 @@ class WorkflowJobs:
             self._compared.prepare_job(*work)
         words = ""
         if self._request.is_local:
-            snakemake_internals.lift_rate_limit(self._workflow)
+            snakemake_internals.lift_job_rate_limit(self._workflow)
             words = start_servers_and_get_command(
                 rules, self._request.profile, shell_prefix().format()
             )

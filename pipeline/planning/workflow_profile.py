@@ -106,7 +106,7 @@ class Profile:
         own = accelerators.accelerator_of_name(kind).device if kind else "auto"
         return self.value(rule, "device", own)
 
-    def threads_of(self, rule: str) -> int:
+    def threads_or_zero(self, rule: str) -> int:
         """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
         given = self.threads.get(rule, "")
         return int(given) if given.isdecimal() else 0
@@ -137,7 +137,7 @@ class Profile:
             "are right for your cluster, go on"
         )
 
-    def explain_other_nodes(self) -> str | None:
+    def explain_unconstrained_gpus(self) -> str | None:
         """That jobs of some rules may get another GPU than those of others; None where not.
 
         Whoever gives them a partition of their own has thought of it.
@@ -164,7 +164,7 @@ class Profile:
         return None
 
 
-def resources_in_image(
+def resources_with_image_python(
     image: str, resources: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.

@@ -220,7 +220,7 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
-        return registration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
+        return registration.flops_of_mix_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]

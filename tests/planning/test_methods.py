@@ -107,7 +107,7 @@ def test_what_a_method_cannot_train_with_is_named(rule, given, expected):
 )
 def test_a_plan_knows_what_is_measured_for_the_projects_rules(rule, given, expected):
     run = {"domains": ["easy", "hard"], "training": {"steps": 400}}
-    assert methods.run_needs({"rule": rule, "method": given} | run) == expected
+    assert methods.known_run_needs({"rule": rule, "method": given} | run) == expected
 
 
 OWN = '''"""Mine."""

@@ -124,15 +124,19 @@ def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_th
 
 
 def test_passes_beyond_mix():
-    assert run_estimates.forward_passes_per_update(values(SMALL)) == 3
-    assert run_estimates.forward_passes_per_update(values(SMALL, "famo")) == 5
-    assert run_estimates.forward_passes_per_update(values(SMALL, "doremi")) == 5
+    assert run_estimates.total_forward_passes_per_update(values(SMALL)) == 3
+    assert run_estimates.total_forward_passes_per_update(values(SMALL, "famo")) == 5
+    assert run_estimates.total_forward_passes_per_update(values(SMALL, "doremi")) == 5
     # A batch's worth of backward passes every 1,000 steps.
-    assert run_estimates.forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(3.003)
+    assert run_estimates.total_forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(
+        3.003
+    )
     four = values(SMALL, "pike", method={"estimates": 4})
-    assert run_estimates.forward_passes_per_update(four) == pytest.approx(3.012)
+    assert run_estimates.total_forward_passes_per_update(four) == pytest.approx(3.012)
     assert (
-        run_estimates.forward_passes_per_update(values(SMALL, "pike", method={"batch": "training"}))
+        run_estimates.total_forward_passes_per_update(
+            values(SMALL, "pike", method={"batch": "training"})
+        )
         == 3
     )
 
