@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pike_mixing.setting_limits import Limits, NonNegativeInt
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning.configuration import Name, Source
-from pipeline.planning.normal_form import plain_nonempty_values
+from pipeline.planning.normal_form import plain_without_empty_defaults
 
 VALIDATION_SHARE = 0.2
 """Share of documents that are held out: nine tenths of them for validation."""
@@ -148,7 +148,7 @@ def _draw_scenario(
     sizes = [_draw_domain_tokens(stream, tokens, count, place in small) for place in range(alone)]
     languages = _draw_language_settings(stream, sizes, shared, duplicates)
     sources = {f"{name}-{place:02d}": values for place, values in enumerate(languages)}
-    sources |= {f"{name}-{text}": plain_nonempty_values(texts[text]) for text in of_text}
+    sources |= {f"{name}-{text}": plain_without_empty_defaults(texts[text]) for text in of_text}
     target = None
     if has_target:
         weighed = stream.choose_some(list(sources), stream.log_uniform_int(1, max(1, count // 2)))

@@ -66,7 +66,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
 
 def _domain_list_hint(plan: Plan) -> str:
     """Where a source is added to the scenarios, if they all name one list of domains."""
-    anchors = strict_yaml.anchor_by_place(map(Path, plan.files))
+    anchors = strict_yaml.anchor_text_by_place(map(Path, plan.files))
     lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
     (place,) = lists if len(lists) == 1 else ("",)
     return f": to use them, add them to the list {place}" if place else ""

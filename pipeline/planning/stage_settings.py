@@ -44,7 +44,7 @@ def fill_run_defaults(run: Settings) -> Settings:
     )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
-        name: normal_form.plain_nonempty_values(validate(k, run[name], name))
+        name: normal_form.plain_without_empty_defaults(validate(k, run[name], name))
         for name, k in kinds.items()
     }
     return with_sorted_keys({**run, **parts, "method": methods.rule_settings(method)})
@@ -160,6 +160,6 @@ def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def table_and_figure_settings(named: Mapping[str, Any]) -> dict[str, Settings]:
+def output_settings_by_name(named: Mapping[str, Any]) -> dict[str, Settings]:
     """Tables or figures by name."""
     return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}
