@@ -56,19 +56,19 @@ def cost_report(
     output_root.refuse_unusable_root(plan.results)
     works = [JobEstimates(plan, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_bill(work) for work in works]
-    missing = outdated_work.PlanComparison(plan).missing_file_problems()
+    missing = outdated_work.PlanComparison(plan).missing_user_file_problems()
     told = [
         *plan_hints.unused_name_hints(plan, own_config),
-        *plan_hints.short_search_hints(plan),
+        *plan_hints.short_proxy_run_hints(plan),
         *plan_hints.few_document_hints(plan),
         *(
             hint
             for work, bill in zip(works, bills, strict=True)
-            for hint in _memory_hints(work, bill)
+            for hint in _machine_memory_hints(work, bill)
         ),
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += plan_hints.slow_float32_hints(plan)
+        told += plan_hints.slow_cpu_float32_hints(plan)
     # A plan is also made where the files are not, as on a laptop: it says so first.
     first = [*missing, "All below is planned as if they were there.", ""] if missing else []
     heading = f"{plan.config['experiment']} of {plan.origin}, in {plan.results}"
@@ -110,16 +110,13 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         }
         for rule, some in by_rule.items()
     ]
+    on_cores, runs = work.device.hours_of == "core", work.runs_trained_or_refused()
     return {
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "seconds_here": _training_seconds_on_local_cores(rules)
-        if work.device.hours_of == "core"
-        else None,
-        "refused": {
-            run: why for run in work.runs_trained_or_refused() if (why := work.explain_refusal(run))
-        },
+        "seconds_here": _training_seconds_on_local_cores(rules) if on_cores else None,
+        "refused": {run: why for run in runs if (why := work.explain_refusal(run))},
     }
 
 
@@ -143,7 +140,7 @@ def _local_time_suffix(bill: dict[str, Any]) -> str:
     return f": about {seconds} on this machine's {cores}; most other jobs take seconds"
 
 
-def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
+def _machine_memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
     here = environment.available_memory_bytes()

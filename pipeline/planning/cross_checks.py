@@ -80,7 +80,7 @@ def consistency_problems(
     further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_text_by_place(files)
-        further = [problem + _domain_list_hint(problem, lists) for problem in further]
+        further = [problem + _hint_where_to_add_domain(problem, lists) for problem in further]
     return schema.contradictions(experiment, origin) + [
         f"{origin}: {problem}" for problem in further
     ]
@@ -103,10 +103,10 @@ OTHER_DOMAIN = re.compile(r"(?:^scenarios\.(\S+)\.target|in scenario (\S+): \w+)
 """A message on a weight of a domain that the scenario does not have."""
 
 
-def _domain_list_hint(problem: str, lists: Mapping[str, str]) -> str:
+def _hint_where_to_add_domain(problem: str, list_by_place: Mapping[str, str]) -> str:
     """Where a domain is added, if that is another place than the scenario."""
     found = OTHER_DOMAIN.search(problem)
-    place = lists.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
+    place = list_by_place.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
     return f"; domains are those of the list {place}" if place else ""
 
 
@@ -289,10 +289,8 @@ def _too_long_item_problems(config: Config) -> Iterable[str]:
 
 def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
-    every = (
-        found for run in all_runs if (found := dependencies.mixture_or_grid_of_run(config, run))
-    )
-    for found in dict.fromkeys(every):
+    every = (dependencies.mixture_or_grid_of_run(config, run) for run in all_runs)
+    for found in dict.fromkeys(filter(None, every)):
         finder = dependencies.mixture_or_grid_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):

@@ -181,16 +181,16 @@ def mixture_or_grid_of_run(config: Config, run: RunName) -> MixtureName | None:
     return MixtureName(run.scenario, model, named, seed)
 
 
-def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:
+def proxy_runs(config: Config, mixture_or_grid: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = mixture_or_grid_settings(config, mixture.mixture)
+    values = mixture_or_grid_settings(config, mixture_or_grid.mixture)
     swarm = [
         name for name, one in swarm_members(config).items() if one.swarm == values.get("swarm")
     ]
     return [
-        RunName(mixture.scenario, mixture.model, method, seed)
+        RunName(mixture_or_grid.scenario, mixture_or_grid.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
-        for seed in _seeds_or_default(values, mixture.seed)
+        for seed in _seeds_or_default(values, mixture_or_grid.seed)
     ]
 
 
@@ -215,7 +215,7 @@ def wanted_then_required_runs(config: Config, wanted: Iterable[RunName]) -> list
     result: dict[RunName, None] = dict.fromkeys(wanted)
     sound: set[RunName] = set()
 
-    def visit(run: RunName, above: tuple[RunName, ...]) -> None:
+    def add_run_then_required(run: RunName, above: tuple[RunName, ...]) -> None:
         if run in sound:
             return
         if run in above:
@@ -228,9 +228,9 @@ def wanted_then_required_runs(config: Config, wanted: Iterable[RunName]) -> list
         reference, mixture = reference_run(config, run), mixture_or_grid_of_run(config, run)
         proxies = proxy_runs(config, mixture) if mixture else []
         for other in [*([reference] if reference else []), *proxies]:
-            visit(other, (*above, run))
+            add_run_then_required(other, (*above, run))
         sound.add(run)
 
     for run in list(result):
-        visit(run, ())
+        add_run_then_required(run, ())
     return list(result)

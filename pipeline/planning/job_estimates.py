@@ -45,7 +45,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
 
-def _find_config_of_result(file: Path, other_than: str) -> str | None:
+def _find_config_of_result(file: Path, own_results: str) -> str | None:
     """The configuration in whose results folder a file lies; None where there is no such folder.
 
     It is one of those that are shipped, or what that folder was begun with.
@@ -55,7 +55,7 @@ def _find_config_of_result(file: Path, other_than: str) -> str | None:
         results = planner.read_config_file(path).get("results", "results")
         shipped[Path(os.path.normpath(results))] = str(path)
     for folder in file.parents:
-        if folder == Path(os.path.normpath(other_than)):
+        if folder == Path(os.path.normpath(own_results)):
             return None
         if folder in shipped:
             return shipped[folder]
@@ -107,7 +107,7 @@ class JobEstimates:
 
     def _text_bytes(self, source: str) -> int:
         """Bytes of a source's text: as its settings say, or what its files hold."""
-        if stated := planner.text_bytes(self.plan.section_entry("sources", source)):
+        if stated := planner.text_bytes_in_settings(self.plan.section_entry("sources", source)):
             return stated
         paths = map(Path, rule_inputs.RuleInputs(self.plan).job_inputs("download", source).given)
         held = (
@@ -118,7 +118,7 @@ class JobEstimates:
         return sum(held) or SMALL_SOURCE
 
     def jobs_from_scratch(self) -> Iterator[WorkName]:
-        """All jobs that are counted, in the order of the data's way.
+        """All jobs that are counted, made already or not, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
         takes seconds, and runs that are refused have none.
@@ -134,9 +134,9 @@ class JobEstimates:
     def runs_trained_or_refused(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [
-            r
-            for r in self.plan.runs
-            if not self.targets or ("pretrain", r) in self._jobs_needed_by_targets
+            run
+            for run in self.plan.runs
+            if not self.targets or ("pretrain", run) in self._jobs_needed_by_targets
         ]
 
     @functools.cached_property
@@ -151,9 +151,8 @@ class JobEstimates:
         while waiting:
             if (job := waiting.pop()) not in result:
                 result.add(job)
-                waiting += [
-                    self.plan.maker_by_path[path] for path in reads.job_inputs(*job).paths()
-                ]
+                read = reads.job_inputs(*job).made_paths()
+                waiting += [self.plan.maker_by_declared_path[path] for path in read]
         return result
 
     def _maker_of_target_file(self, target: str) -> WorkName:

@@ -87,7 +87,7 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
     if format == "markdown":
         if name is not None:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
-        return f"{FRAME}\n{_overview_table()}\n{_provenance_section()}"
+        return f"{FRAME}\n{_overview_markdown_table()}\n{_provenance_section()}"
     tried = "" if name is None or name in RULES else _test_custom_rule_and_get_line(name)
     if format == "json":
         return output_formats.as_json([_rule_json(rule) for rule in chosen])
@@ -232,7 +232,7 @@ def _rule_text(mixing_rule: str) -> str:
     return "\n".join(lines)
 
 
-def _overview_table() -> str:
+def _overview_markdown_table() -> str:
     rows = []
     for rule, place in RULES.items():
         about = " ".join(_rule_json(rule)["about"].split()).replace("*", r"\*").replace("|", r"\|")

@@ -125,9 +125,9 @@ def join_disjoint_includes(
     return further | whole
 
 
-def _hint_to_rename_entry(path: str) -> str:
+def _hint_to_rename_entry(place: str) -> str:
     """How to have an included entry with other values under a name of one's own."""
-    section, _, name = path.partition(".")
+    section, _, name = place.partition(".")
     new = f"{name}-2"
     if not name or section in ("packing", "tasks", "compare", "predictions", "paper", "quick"):
         return ""  # Its names are given.
@@ -231,9 +231,8 @@ def plan(
     own = normal_form.normalise_config(experiment, [*config])
     requested = dependencies.requested_runs(own)
     every = dependencies.wanted_then_required_runs(own, requested)
-    found_of = {
-        run: found for run in every if (found := dependencies.mixture_or_grid_of_run(own, run))
-    }
+    of_runs = ((run, dependencies.mixture_or_grid_of_run(own, run)) for run in every)
+    found_of = {run: found for run, found in of_runs if found}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}
     searched = {
@@ -258,7 +257,7 @@ def plan(
         results=str(Path(own["results"])),
         sources=stage_settings.with_sorted_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.with_sorted_keys(stage_settings.tokenizer_settings(own, name))
+            name: stage_settings.tokenizer_settings_without_sources(own, name)
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -291,7 +290,7 @@ def plan(
     )
 
 
-def text_bytes(source: Settings) -> int | None:
+def text_bytes_in_settings(source: Settings) -> int | None:
     """Bytes of a source's text, where its settings say so."""
     size: int | None = source.get("bytes")
     # Of installed text `documents` says how files are cut.
@@ -302,7 +301,7 @@ def text_bytes(source: Settings) -> int | None:
 
 def packing_processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
-    size = text_bytes(source)
+    size = text_bytes_in_settings(source)
     if size is None and source["kind"] == "local":
         return 4  # Nobody has looked at the files yet.
     return min(max((size or 0) // 2**26, 1), 16)

@@ -151,12 +151,12 @@ class Registration:
             result.append("commit: name the commit at which the rules are frozen")
         return result
 
-    def _absent_method_message(self, place: str, method: str, known: list[str]) -> str:
+    def _absent_method_message(self, place: str, method: str, known_methods: list[str]) -> str:
         if method == AT_TARGET:
             return f"{place}: {method} is on the board `target` alone"
         if method in self.methods:
             return f"{place}: {method} is not in rows, so that its runs are not compared: add it"
-        return unknown_name_message(method, known, place)
+        return unknown_name_message(method, known_methods, place)
 
     def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""
@@ -218,7 +218,7 @@ def flops_of_mix_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> 
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = run_estimates.model_flops_per_token(shape, vocabulary, length)
+    of_token = run_estimates.training_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 
@@ -362,10 +362,10 @@ def _add_scenario_methods_and_recipes(
 
 
 def _own_cost_in_mix_steps(
-    config: dict[str, Any], run: RunName, asking_run: RunName, equal: EqualCost
+    config: dict[str, Any], run: RunName, compared_run: RunName, equal: EqualCost
 ) -> float:
-    """What a run costs, in steps of Mix on the model of the run that asks."""
-    values, asked = (stage_settings.run_settings(config, one) for one in (run, asking_run))
+    """What a run itself costs, in steps of Mix on the model of the compared run."""
+    values, asked = (stage_settings.run_settings(config, one) for one in (run, compared_run))
     size, own = (flops_of_mix_step(v, config["tokenizers"]) for v in (values, asked))
     cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)

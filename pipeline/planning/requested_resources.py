@@ -47,7 +47,7 @@ class RuleResources:
         """
 
         def new_estimates(rule: str) -> JobEstimates:
-            device = accelerators.accelerator_of_name(profile.accelerator(rule))
+            device = accelerators.accelerator_of_name(profile.accelerator_or_cpu(rule))
             return JobEstimates(plan, device, int(profile.value(rule, "processes", "1")))
 
         self._plan, self._profile = plan, profile
@@ -59,7 +59,7 @@ class RuleResources:
         accelerators.refuse_too_many_devices(
             trainings.device, processes, f"{place}: processes: {processes}"
         )
-        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
+        launch.refuse_several_nodes(self._nodes, profile.device_or_auto("pretrain"))
         if self._nodes == 1:
             return
         counts = {trainings.training_estimate(run).devices for run in plan.runs} - {1}
@@ -110,8 +110,8 @@ class RuleResources:
             result["gpu"] = (
                 (lambda wildcards: estimate(wildcards).devices) if work.device.memory_bytes else 0
             )
-            result["device"] = profile.device(rule)
-            result["accelerator"] = profile.accelerator(rule)
+            result["device"] = profile.device_or_auto(rule)
+            result["accelerator"] = profile.accelerator_or_cpu(rule)
         return result | (self._node_resources() if rule == "pretrain" else {})
 
     def _node_resources(self) -> Resources:

@@ -91,7 +91,7 @@ class TrainingEstimate(JobEstimate):
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
-def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
+def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token of a row of `length`: forward and backward."""
     return accelerators.training_flops_per_token(
         shape.matrix_parameter_count(vocabulary), shape, length
@@ -190,7 +190,7 @@ def estimate_training(
         if fits := not device.memory_bytes or each <= device.memory_bytes:
             break
     made = total_forward_passes_per_update(values) + (recomputes and not own)
-    flops = model_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
+    flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak_flops[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
@@ -239,7 +239,7 @@ def estimate_evaluation(
             each = choice.question_tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
-    flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
+    flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
     times = _count_checkpoints_to_read(values, evaluation["checkpoints"])
@@ -255,7 +255,7 @@ def estimate_probe(
     """What a run's probe takes: K gradients at every checkpoint that it reads."""
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameter_count(vocabulary)
-    flops = probe["rows"] * K * length * model_flops_per_token(shape, vocabulary, length)
+    flops = probe["rows"] * K * length * training_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)

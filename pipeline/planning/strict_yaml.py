@@ -43,7 +43,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.composed = 0
-        self.anchor_by_node: dict[int, str] = {}
+        self.anchor_by_node_id: dict[int, str] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """A node, and not one too many."""
@@ -53,7 +53,7 @@ class _Loader(yaml.SafeLoader):
         anchor = self.peek_event().anchor  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         if anchor is not None:
-            self.anchor_by_node[id(node)] = anchor
+            self.anchor_by_node_id[id(node)] = anchor
         return node
 
     def construct_integer(self, node: Any) -> int:
@@ -113,21 +113,21 @@ def anchor_text_by_place(files: Iterable[Path]) -> dict[str, str]:
     for path in files:
         if path.is_file():
             loader = _Loader(path.read_text(encoding="utf-8"))
-            result |= _node_anchor_texts(loader.get_single_node(), loader.anchor_by_node, "")
+            result |= _node_anchor_texts(loader.get_single_node(), loader.anchor_by_node_id, "")
     return result
 
 
-def _node_anchor_texts(node: Any, anchor_by_node: dict[int, str], place: str) -> dict[str, str]:
+def _node_anchor_texts(node: Any, anchor_by_node_id: dict[int, str], place: str) -> dict[str, str]:
     result = {}
-    if id(node) in anchor_by_node:
-        result[place] = f"`&{anchor_by_node[id(node)]}` (line {node.start_mark.line + 1})"
+    if id(node) in anchor_by_node_id:
+        result[place] = f"`&{anchor_by_node_id[id(node)]}` (line {node.start_mark.line + 1})"
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inner = f"{place}.{key.value}" if place else key.value
-            result |= _node_anchor_texts(value, anchor_by_node, inner)
+            result |= _node_anchor_texts(value, anchor_by_node_id, inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            result |= _node_anchor_texts(value, anchor_by_node, f"{place}[{number}]")
+            result |= _node_anchor_texts(value, anchor_by_node_id, f"{place}[{number}]")
     return result
 
 

@@ -96,11 +96,11 @@ class Profile:
         """What is set for a rule's resource, as a text; `default` where nothing is."""
         return self.chosen.get(rule, {}).get(name, default)
 
-    def accelerator(self, rule: str) -> str:
+    def accelerator_or_cpu(self, rule: str) -> str:
         """Name of the kind of device that a rule's jobs are planned for."""
         return self.value(rule, "accelerator", "cpu")
 
-    def device(self, rule: str) -> str:
+    def device_or_auto(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")
         own = accelerators.accelerator_of_name(kind).device if kind else "auto"
@@ -144,7 +144,7 @@ class Profile:
         """
 
         def partition_and_accelerator(rule: str) -> tuple[str, str]:
-            return self.value(rule, "slurm_partition"), self.accelerator(rule)
+            return self.value(rule, "slurm_partition"), self.accelerator_or_cpu(rule)
 
         for name in ("gpu_model", "constraint"):
             asked = {r: self.value(r, name, self.defaults.get(name, "")) for r in TRAINS}
