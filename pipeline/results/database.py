@@ -63,7 +63,7 @@ def write_database(
     `settings` is the file of the experiment, `recorded` what the records were made from, and
     `snapshot` the code and the records' manifests as they were before these were read.
     """
-    output_root.refuse_unopenable_path(out)
+    output_root.refuse_path_unfit_for_duckdb(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
             with duckdb.connect(str(partial)) as connection:

@@ -152,7 +152,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             f"{FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
-    output_root.refuse_unopenable_path(database)
+    output_root.refuse_path_unfit_for_duckdb(database)
     if os.path.lexists(changes := write_ahead_log_path(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "

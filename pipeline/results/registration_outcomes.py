@@ -83,7 +83,7 @@ def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]
         yield f"{given} is in no commit"
     elif _git_output(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.registrations_with_same_scenarios(chosen):
+    for other in registration.earlier_files_with_same_test_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
@@ -216,11 +216,11 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
         return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
     def with_search(run: RunName) -> float:
-        every = dependencies.with_required_runs(plan.config, [run])
+        every = dependencies.wanted_then_required_runs(plan.config, [run])
         return sum(rows(one) * flops(one) for one in every) / flops(run)
 
     def flops(run: RunName) -> float:
-        return registration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
+        return registration.flops_of_mix_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]

@@ -37,7 +37,7 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
     assert work.plan.runs
     for name, values in work.plan.runs.items():
         validate(settings.Run, values, name)
-    for key in work.counted_jobs():
+    for key in work.jobs_from_scratch():
         job = work.estimate(*key)
         # A tokenizer that is given takes none.
         assert job.seconds > 0 or key[0] == "tokenizer", key
@@ -162,7 +162,7 @@ def test_a_target_counts_itself_and_what_it_needs():
         work = job_estimates.JobEstimates(
             planned(PAPER).plan, accelerators.accelerator_of_name("h100"), targets=targets
         )
-        return set(work.counted_jobs())
+        return set(work.jobs_from_scratch())
 
     grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
@@ -343,7 +343,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     work = job_estimates.JobEstimates(
         plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]
     )
-    runs = plan.runs_by_output["table", "table1"]
+    runs = plan.needed_runs_by_output["table", "table1"]
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
         minutes = (takes.resources(rule)["runtime"](of_run(run), attempt=1) for run in runs)
