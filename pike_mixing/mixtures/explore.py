@@ -92,7 +92,7 @@ def render_page(
         )
     record = json.loads(path.read_text(encoding="utf-8"))
     settings = record["settings"]
-    goal = kept.swarm.final_inventory()
+    goal = kept.swarm.final_or_common_inventory()
     known = {} if goal is None else dict(zip(domains, goal.available_K.tolist(), strict=True))
     stock = {**known, **(settings.get("tokens_by_domain") or {}), **(inventory or {})}
     if further := [name for name in stock if name not in domains]:

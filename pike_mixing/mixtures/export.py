@@ -536,7 +536,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
         phases = values["phases"]
         if len(phases) > 1:
             return plan_of_rule(
-                fit_command.schedule_settings(values["optimum"], phases), place, steps, tokens
+                fit_command.schedule_rule_settings(values["optimum"], phases), place, steps, tokens
             )
         return plan_of_shares(values["optimum"], place)
     if isinstance(values.get("rule"), dict):
