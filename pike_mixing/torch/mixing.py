@@ -108,7 +108,7 @@ def _method_for_run(
 def _refuse_unmixable_dataset(dataset: Any) -> None:
     if not isinstance(dataset, MixedDataset):
         raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-    weights_K = dataset.given_weights
+    weights_K = dataset.weights_unless_published
     if weights_K is not None and not np.allclose(weights_K, 1 / len(weights_K)):
         raise InputError(
             f"dataset: it has the weights {weights_K.tolist()}, but the method sets them: leave "
@@ -388,7 +388,7 @@ class Mixing(Engine):
         """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
         token_B = [n for batch in micro_batches for n in _target_tokens_per_row(batch)]
-        own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
+        own_K = np.bincount(self.dataset.domain_of_rows_on_process(step), token_B, len(domains))
         token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
         parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
@@ -402,7 +402,7 @@ class Mixing(Engine):
 
     def _begin_step(self) -> None:
         self.prepare_step()
-        domain_B = self.dataset.domain_of_rows(self.step)
+        domain_B = self.dataset.domain_of_rows_on_process(self.step)
         self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
