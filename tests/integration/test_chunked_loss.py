@@ -65,10 +65,10 @@ def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, 
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
-    seen, way = [], chunked_loss._losses_while_writing_gradients
+    seen, way = [], chunked_loss._overwrite_gradients_and_return_losses
     monkeypatch.setattr(
         chunked_loss,
-        "_losses_while_writing_gradients",
+        "_overwrite_gradients_and_return_losses",
         lambda *of: (seen.append(len(of[0])), way(*of))[1],
     )
     hidden, embedding, target, weight = problem(N, 5, 11)
