@@ -195,7 +195,9 @@ class Views:
         ).fetchone() or (None,)
         error = max(value_S.std(ddof=1) / seeds**0.5, float(floor))
         margin = abs(value_S.mean() - 50)
-        p = claim_tests.ClaimCell("", False, margin, error, None, seeds, share=True).p_at_bound()
+        p = claim_tests.ClaimCell(
+            "", False, margin, error, None, seeds, share=True
+        ).two_sided_p_at_bound()
         return p is not None and p < mean_difference.LEVEL
 
     def ranks(self, case: Case, random: np.random.Generator, seeds: int) -> bool:

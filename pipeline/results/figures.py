@@ -168,7 +168,7 @@ KINDS: Mapping[str, FigureKind] = {
     "lengths": FigureKind(figure_panels.document_length_panels, 3, "domains"),
     "figure1": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
     "figure2": FigureKind(figure_panels.panels_laid_out_by_view, 3, "methods and pairs of domains"),
-    "figure3": FigureKind(figure_panels.example_panels, 2, OF_MIXTURES),
+    "figure3": FigureKind(figure_panels.paper_example_1_panels, 2, OF_MIXTURES),
     "figure4": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
     "figure5": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),
     "figure6": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),

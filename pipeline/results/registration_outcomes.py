@@ -70,7 +70,7 @@ def compare_with_registration(
             "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query_rows(connection, "from scenario_differences")
             ),
-            "methods": list(_method_rows_against_mix(chosen, plan, connection)),
+            "methods": list(_mix_board_rows_with_costs(chosen, plan, connection)),
         }
     return output_formats.json_csv_or_text(format, facts, lambda: _comparison_text(facts, chosen))
 
@@ -168,10 +168,10 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _method_rows_against_mix(
+def _mix_board_rows_with_costs(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
-    """Methods of each board against Mix, with costs in runs of Mix."""
+    """The rows of boards against Mix, with costs in runs of Mix."""
     measured = (
         "select scenario, model, method, "
         "if(count(steps) = count(*), avg(steps order by steps), null) as steps "
@@ -211,23 +211,24 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
     """Rows, FLOPs with the search, and time at the paper's size, each over those of Mix."""
     base = _steps_of_mix(plan, runs[0])
 
-    def rows(run: RunName) -> float:
+    def rows_over_mix(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
-    def with_search(run: RunName) -> float:
+    def flops_with_search_over_mix(run: RunName) -> float:
         every = dependencies.wanted_then_required_runs(plan.config, [run])
-        return sum(rows(one) * flops(one) for one in every) / flops(run)
+        flops = sum(rows_over_mix(one) * flops_of_step(one) for one in every)
+        return flops / flops_of_step(run)
 
-    def flops(run: RunName) -> float:
+    def flops_of_step(run: RunName) -> float:
         return registration.flops_of_mix_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
     paper = [registration.run_at_paper_size(plan.runs[str(run)]) for run in others]
     return {
-        "rows": fmean([rows(run) for run in runs]),
-        "with search": fmean(map(with_search, runs)),
+        "rows": fmean(map(rows_over_mix, runs)),
+        "with search": fmean(map(flops_with_search_over_mix, runs)),
         "time at the paper's size": fmean(
             [registration.passes_relative_to_mix(run) for run in paper]
         ),

@@ -75,7 +75,7 @@ def test_the_command_names_all_that_an_experiment_was_started_with(started):
         output_root.command_to_make(path) == output_root.command_to_make(path.absolute()) == COMMAND
     )
     with pytest.raises(InputError) as told:
-        result_manifests.refuse_altered(path, "table")
+        result_manifests.refuse_altered_or_unvouched(path, "table")
     assert f"`{forced}`" in str(told.value)
 
 
