@@ -80,6 +80,15 @@ def test_what_has_not_begun_to_fall_keeps_its_rows():
     assert has_fallen_more_than_mean(at).tolist() == [True, False, False]
 
 
+def test_what_is_ahead_gets_rows_however_small_a_part_of_its_loss_has_fallen():
+    steps = falling((4, 4, 0), (0.4, 0.4, 0), fell=[1, 2])
+    states = after(ScaleFreePiKE(**HALF_WAY), steps, rows=1)
+    assert has_fallen_more_than_mean(states[-1]).tolist() == [False, True, True]
+    small, large, level = ScaleFreePiKE(**HALF_WAY).weights(states[-1], 400).tolist()
+    assert small == pytest.approx(large, rel=1e-3)
+    assert level < 0.3
+
+
 def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
     # The variance of a row is that of the losses behind the first.
     steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
