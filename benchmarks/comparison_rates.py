@@ -182,7 +182,7 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
-        result["wide"] = int(mean_difference.interval_widening(found) >= verdicts.WIDE)
+        result["wide"] = int(mean_difference.widening_by_unseen_documents(found) >= verdicts.WIDE)
         result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1

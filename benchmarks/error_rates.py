@@ -195,7 +195,9 @@ class Views:
         ).fetchone() or (None,)
         error = max(value_S.std(ddof=1) / seeds**0.5, float(floor))
         margin = abs(value_S.mean() - 50)
-        p = claim_tests.ClaimCell("", False, margin, error, None, seeds, share=True).p_at_bound()
+        p = claim_tests.ClaimCell(
+            "", False, margin, error, None, seeds, share=True
+        ).two_sided_p_at_bound()
         return p is not None and p < mean_difference.LEVEL
 
     def ranks(self, case: Case, random: np.random.Generator, seeds: int) -> bool:
@@ -264,11 +266,12 @@ def errors(
         The probability at 60 ratios of the seeds' error to the documents', from 0.02 to 50.
     """
     result = []
-    variance_V, weight_V = detectable.variance_grid(seeds - 1)
+    ratio_V, probability_V = detectable.observed_to_true_variance_grid(seeds - 1)
     for ratio in np.geomspace(0.02, 50, 60).tolist():
-        found = (Estimate(0, ratio * v**0.5, 1.0, seeds, 1e9) for v in variance_V.tolist())
+        found = (Estimate(0, ratio * v**0.5, 1.0, seeds, 1e9) for v in ratio_V.tolist())
         spread = math.sqrt(2 * (1 + ratio**2))
-        result.append(float(weight_V @ [math.erfc((half(e, level) or 0) / spread) for e in found]))
+        missed_V = [math.erfc((half(e, level) or 0) / spread) for e in found]
+        result.append(float(probability_V @ missed_V))
     return result
 
 

@@ -117,7 +117,7 @@ def benchmark(config: Mapping[str, Any], jobs: int) -> dict[str, Any]:
 
 def swarms(config: Mapping[str, Any]) -> tuple[Swarm, dict[str, Swarm]]:
     """The training runs and the test runs by name."""
-    path = catalogue.find_table(Path(config["table"]))
+    path = catalogue.packaged_table_or_path(Path(config["table"]))
 
     def rows(where: Mapping[str, Any]) -> Swarm:
         return swarm_table.read_swarm(path, where={n: str(v) for n, v in where.items()})

@@ -5,9 +5,9 @@
 Documents have lognormal lengths, some of them cut, with which their difference correlates: with
 log length or with length itself. Over the tokens of all such text its mean is zero. The mean over
 the tokens of a sample is judged as that of runs: verdicts are given where
-`effective_documents` finds enough of them. Beside these it is counted how many would be
-wrong if no interval were wider for lengths, and how many would be given and wrong if the shares of
-tokens alone decided, too.
+`skew_limited_effective_documents` finds enough of them. Beside these it is counted how many would
+be wrong if no interval were wider for lengths, and how many would be given and wrong if the shares
+of tokens alone decided, too.
 
 Record: benchmarks/results/length_rates.json, from which docs/error-rates.md is written.
 

@@ -26,7 +26,7 @@ from typing import Any
 
 from benchmarks import measure, records
 from pike_mixing.torch import MixedDataset
-from pike_mixing.torch.streams import copy_for_reader
+from pike_mixing.torch.streams import copy_if_stateful
 
 PAGE = records.ROOT / "docs" / "streams.md"
 ROWS = 240
@@ -90,7 +90,7 @@ at a wrong row.
 
 def base(rows: int = ROWS, shards: int = 2, first: int = 0) -> Any:
     """A new stream of rows with an `id`, the first of which is given."""
-    return copy_for_reader(_base(rows, shards, first))
+    return copy_if_stateful(_base(rows, shards, first))
 
 
 @functools.cache

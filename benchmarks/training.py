@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from benchmarks import measure
 from benchmarks.steps import Size
 from pike_mixing import method_registry
-from pike_mixing.torch.chunked_loss import inner_products_of_rows
+from pike_mixing.torch.chunked_loss import a_times_b_transposed
 from pike_mixing.torch.step_gradient import StepGradient
 from pike_mixing.torch.step_rows import DealtRows
 from pipeline import settings
@@ -186,7 +186,7 @@ def products(size: Size) -> tuple[Step, float]:
 
     def multiply() -> None:
         for left, right in pairs:
-            inner_products_of_rows(left, right)
+            a_times_b_transposed(left, right)
 
     return multiply, sum(2.0 * tokens * a * b for a, b in shapes)
 

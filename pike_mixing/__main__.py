@@ -109,7 +109,9 @@ def _build_parser() -> argparse.ArgumentParser:
     rules = command("methods", methods_text, "list the rules with their settings")
     rules.add_argument("rule", nargs="?", help="one of them, or a finder")
     _add_arguments_of_fit(
-        command("fit", fit_command.fitted_mixtures_text, "a mixture from a table of proxy runs")
+        command(
+            "fit", fit_command.fit_save_and_describe_targets, "a mixture from a table of proxy runs"
+        )
     )
     saved = command(
         "predict", fit_command.predicted_loss_text, "the loss of a mixture, by a saved predictor"
@@ -123,7 +125,9 @@ def _build_parser() -> argparse.ArgumentParser:
     bench.add_command(commands_)
     _add_arguments_of_design(
         command(
-            "design", design_commands.proposed_mixtures_csv, "the next mixtures to train, as CSV"
+            "design",
+            design_commands.proposed_csv_with_stderr_notes,
+            "the next mixtures to train, as CSV",
         )
     )
     _add_arguments_of_stages(

@@ -257,7 +257,7 @@ def sealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
 
 def _read_regmix_swarm(parameter_count: str) -> Swarm:
     return swarm_table.read_swarm(
-        catalogue.find_table(Path("regmix")), where={"parameters": parameter_count}
+        catalogue.packaged_table_or_path(Path("regmix")), where={"parameters": parameter_count}
     )
 
 

@@ -199,7 +199,8 @@ class _TrainerRowLosses:
         """
         if batch.get("labels") is None:
             raise InputError("the batches have no `labels`: let data_collator make them")
-        return model_losses.model_inputs(self.trainer.model, batch) | {"labels": batch["labels"]}
+        inputs = model_losses.inputs_without_labels(self.trainer.model, batch)
+        return inputs | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
         inputs = self.inputs_and_labels(batch)

@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if sys.stderr is None:
         # Whoever closed it wants to hear nothing.
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the end
-    signal_handler.restore_child_signals()
+    signal_handler.reset_sigchld_to_default()
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     words = sys.argv[1:] if arguments is None else arguments
     if "" not in sys.path:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.path.append("")
     chosen = cli.parse_arguments(words)
     command = chosen.pop("command")
-    with signal_handler.note_interrupts() as interrupts:
+    with signal_handler.record_and_raise_sigints() as interrupts:
         try:
             return _print_answer(_run_command(command, chosen, words))
         except KeyboardInterrupt:
@@ -98,7 +98,7 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             during.enter_context(signal_handler.ignore_save_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
             if minutes and not launch.is_launched_training_process():
-                locks.await_lease_end(chosen["given"].parent, minutes)
+                locks.await_lease_end_or_timeout(chosen["given"].parent, minutes)
             chosen = _arguments_of_process(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
@@ -122,14 +122,14 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             # It imports torch, which the stage has imported by now.
             from pipeline.runtime import pick_device
 
-            pick_device.warn_of_other_gpu(accelerator, chosen["device"])
+            pick_device.claim_gpu_and_warn_of_other(accelerator, chosen["device"])
         return called(chosen.pop("given"), **chosen)
 
 
 def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
     """The arguments of one process of a training, which this becomes several of where asked to."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
-    launch.refuse_several_nodes(nodes, chosen["device"])
+    launch.refuse_several_xla_nodes(nodes, chosen["device"])
     # One process has all chips of a TPU VM.
     if processes == nodes == 1 or chosen["device"] == "xla":
         return chosen

@@ -187,7 +187,7 @@ def warm_up(names: Iterable[str]) -> None:
 
     for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
         validate_settings.warm_up_validation(kind, extra="ignore")
-    environment.installed_versions(None)
+    environment.computing_package_versions(None)
     for name in stages.SETTINGS.keys() & names:
         validate_settings.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)

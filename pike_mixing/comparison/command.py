@@ -111,8 +111,8 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     for side, (paths, model) in zip("AB", _sides_of_options(arguments), strict=True):
         for path in paths:
             read_sides.add_scores_of_path(path, side, model, read)
-    evaluations.group_logs_into_runs(read)
-    columns = _choose_columns(read)
+    evaluations.merge_logs_by_trained_model(read)
+    columns = _choose_and_check_columns(read)
     sides = read.runs("A"), read.runs("B")
     for side, runs in zip("AB", sides, strict=True):
         if not runs:
@@ -128,7 +128,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
         raise InputError(
             f"--margin {margin:g}: these scores lie between 0 and 1: of five points give 0.05"
         )
-    found = verdicts.compare(paired, sides, margin, arguments.mean)
+    found = verdicts.compare(paired, sides, margin, weigh_alike=arguments.mean)
     text = report.FORMATS[arguments.format](found, read.all_notes())
     if arguments.plot is not None:
         plot.write_svg(found, arguments.plot)
@@ -151,7 +151,7 @@ def _sides_of_options(arguments: argparse.Namespace) -> list[tuple[list[Path], s
         a, b = ([path] for path in source)
     elif source:
         if models is None:
-            raise InputError(_missing_models_problem(source))
+            raise InputError(_problem_without_models_option(source))
         if models[0] == models[1]:
             raise InputError(f"--models: both are {models[0]}: name two")
         return [(source, model) for model in models]
@@ -163,14 +163,14 @@ def _sides_of_options(arguments: argparse.Namespace) -> list[tuple[list[Path], s
     return list(zip((a, b), models or (None, None), strict=True))
 
 
-def _missing_models_problem(source: list[Path]) -> str:
+def _problem_without_models_option(source: list[Path]) -> str:
     """What to type where one source, or more than two, stand without --models."""
-    from pike_mixing.comparison.read_sides import has_logs
+    from pike_mixing.comparison.read_sides import has_harness_logs
 
     if missing := [path for path in source if not path.exists()]:
         return f"{missing[0]} is not there: check the path"
-    if len(source) == 1 and has_logs(source[0]):
-        inside = sorted(one for one in source[0].glob("*/") if has_logs(one))
+    if len(source) == 1 and has_harness_logs(source[0]):
+        inside = sorted(one for one in source[0].glob("*/") if has_harness_logs(one))
         if len(inside) > 1:
             return (
                 f"{source[0]} has several folders of logs: say which two to compare: "
@@ -198,11 +198,12 @@ def _missing_side_problem(arguments: argparse.Namespace) -> str:
     return f"give runs of both sides (--a PATH ... --b PATH ...), or a table and --models{why}"
 
 
-def _choose_columns(read: "Scores") -> "list[Column]":
+def _choose_and_check_columns(read: "Scores") -> "list[Column]":
+    """The columns to compare, with their directions set; refuses what cannot be compared."""
     from pike_mixing.comparison import read_sides, scores
 
-    columns = scores.choose_columns(read)
-    read_sides.set_directions(columns, read.reading)
+    columns = scores.choose_named_or_only_metrics(read)
+    read_sides.set_directions_from_options(columns, read.reading)
     read_sides.refuse_differing_facts(read, [column.task for column in columns])
     return columns
 
@@ -236,8 +237,8 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
             read_sides.add_scores_of_path(path, model or long_table.EVERY, model, read)
     # Folders of one run each are runs of one recipe, a folder of several is a recipe.
     found = evaluations.merge_logs_of_each_evaluation(read)
-    evaluations.average_repeats(
-        read, evaluations.pool_lone_evaluations(read, found, long_table.EVERY)
-    )
-    columns = _choose_columns(read)
+    if evaluations.is_each_on_its_own_side(found):
+        found = evaluations.move_to_side(read, found, long_table.EVERY)
+    evaluations.average_repeats(read, found)
+    columns = _choose_and_check_columns(read)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

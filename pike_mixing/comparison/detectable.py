@@ -16,19 +16,19 @@ MOST = 1000.0
 """More than so many times the validation text, runs or items nobody has."""
 
 
-class VarianceGrid(NamedTuple):
-    """Values of V / degrees, V chi-squared, and their probabilities."""
+class VarianceRatioGrid(NamedTuple):
+    """Ratios of an observed variance to the true one, and their probabilities."""
 
     ratio_V: Floats
-    weight_V: Floats
+    probability_V: Floats
 
 
-def variance_grid(degrees: float) -> VarianceGrid:
-    """V / degrees at 1000 evenly spaced values of ln V."""
+def observed_to_true_variance_grid(degrees: float) -> VarianceRatioGrid:
+    """V / degrees, V chi-squared, at 1000 evenly spaced values of ln V."""
     # The density of x = ln V is proportional to exp(degrees x / 2 - exp(x) / 2).
     x = np.linspace(math.log(degrees) - 40 / degrees**0.5, math.log(degrees) + 5, 1000)
     density = np.exp(degrees / 2 * (x - math.log(degrees)) - (np.exp(x) - degrees) / 2)
-    return VarianceGrid(np.exp(x) / degrees, density / density.sum())
+    return VarianceRatioGrid(np.exp(x) / degrees, density / density.sum())
 
 
 def detection_power(
@@ -53,18 +53,18 @@ def detection_power(
     of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
     if of_seeds:
         degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
-        ratio_V, weight_V = variance_grid(degrees)
+        ratio_V, probability_V = observed_to_true_variance_grid(degrees)
         half_V = np.sqrt(
             (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
         )
     else:
-        half_V, weight_V = np.array([fixed]), np.ones(1)
+        half_V, probability_V = np.array([fixed]), np.ones(1)
     spread = math.hypot(of_seeds, of_items)
     if not spread:
-        return float(weight_V @ (half_V < difference))
+        return float(probability_V @ (half_V < difference))
     # Phi(z) = erfc(-z / sqrt(2)) / 2; NormalDist.cdf takes ten times as long.
     missed = (half_V - difference) / (spread * math.sqrt(2))
-    return float(weight_V @ [math.erfc(z) for z in missed.tolist()]) / 2
+    return float(probability_V @ [math.erfc(z) for z in missed.tolist()]) / 2
 
 
 def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
@@ -84,18 +84,27 @@ def detectable_difference(estimate: Estimate, level: float = LEVEL) -> float:
 
 @functools.lru_cache(maxsize=256)
 def detection_probability(
-    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float = LEVEL
+    difference: float,
+    seed_difference_sd: float,
+    paired_seeds: int,
+    item_stderr: float,
+    level: float = LEVEL,
 ) -> float:
     """`detection_power` over paired seeds and very many items.
 
     The SD is that of at least two seeds' differences, the error that from the choice of items, both
     in the difference's unit; the level is two-sided.
     """
-    return detection_power(difference, _paired_estimate(seed_sd, seeds, item_stderr), level)
+    estimate = _paired_estimate(seed_difference_sd, paired_seeds, item_stderr)
+    return detection_power(difference, estimate, level)
 
 
 def wanted_item_factor(
-    difference: float, seed_sd: float, seeds: int, item_stderr: float, level: float
+    difference: float,
+    seed_difference_sd: float,
+    paired_seeds: int,
+    item_stderr: float,
+    level: float,
 ) -> float | None:
     """How many times the items show the difference with probability `POWER`, by the same seeds.
 
@@ -103,7 +112,7 @@ def wanted_item_factor(
     differ, f = ((z(level) + z(power)) SE / D)^2: of D = SE, (1.960 + 0.842)^2 = 7.85. It is right
     to 1 %; None where even `MOST` would not do, since the seeds differ too much.
     """
-    estimate = _paired_estimate(seed_sd, seeds, item_stderr)
+    estimate = _paired_estimate(seed_difference_sd, paired_seeds, item_stderr)
     return smallest_sufficient_factor(
         lambda factor: detection_power(difference, estimate, level, items=factor) >= POWER
     )

@@ -22,7 +22,7 @@ MOST = 25.0
 """By so many times what follows length, the variance over documents grows at most."""
 
 
-def effective_documents(share_G: Floats) -> float:
+def skew_limited_effective_documents(share_G: Floats) -> float:
     """How many documents of one size tell as much; below `LEAST_DOCUMENTS` no verdict is given.
 
     A mean over tokens is a ratio of sums, in which long documents count most. Where documents are
@@ -70,8 +70,8 @@ def variance_factor(effective_documents: float, share_by_length: float) -> float
     verdicts with it and without, by simulation: docs/error-rates.md.
 
     Args:
-        effective_documents: As that function gives; of fewer than L, intervals are shown without a
-            verdict.
+        effective_documents: By `skew_limited_effective_documents`; of fewer than L, intervals are
+            shown without a verdict.
         share_by_length: The share of the variance that follows length, by the sample.
     """
     beyond = max(effective_documents - LEAST_DOCUMENTS, LEAST_DOCUMENTS / MOST)

@@ -29,7 +29,7 @@ class Evaluation:
     """What its logs say of the weights; None where they say nothing."""
 
 
-def group_logs_into_runs(scores: Scores) -> None:
+def merge_logs_by_trained_model(scores: Scores) -> None:
     """Makes runs of the logs that were read: each trained model is one.
 
     Raises:
@@ -52,14 +52,14 @@ def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
     """
     meaning = scores.reading.evaluations
     if meaning is not None:
-        _refuse_repeats_with_reevaluations(scores)
+        _refuse_repeats_across_and_within_folders(scores)
     folders: dict[tuple[str, Path], list[Log]] = {}
     for log in sorted(scores.logs.values(), key=_date_and_path):
         folders.setdefault((log.side, log.folder.resolve()), []).append(log)
     result = []
     for logs in folders.values():
         if meaning is None:
-            _refuse_several_evaluations(logs)
+            _refuse_task_evaluated_twice(logs)
         models = _split_by_model(logs)
         parts = [part for of_model in models for part in _split_by_evaluation(of_model, meaning)]
         for part in parts:
@@ -68,7 +68,7 @@ def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
             if len(part) == 1 and first.given == first.path:
                 name = str(first.path)
             run = Run(first.side, name)
-            _move_scores(scores, [log.run for log in part], run)
+            _merge_runs_of_distinct_tasks(scores, [log.provisional_run for log in part], run)
             model = next((log.model for log in part if log.model is not None), None)
             result.append(Evaluation(run, first.folder, model))
     return result
@@ -110,19 +110,19 @@ def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
             column.average_runs(runs, into)
 
 
-def pool_lone_evaluations(
-    scores: Scores, evaluations: Sequence[Evaluation], side: str
-) -> list[Evaluation]:
-    """Makes repeats of one recipe of the evaluations, where each of them is a side by itself."""
-    if len({one.run.side for one in evaluations}) < len(evaluations):
-        return [*evaluations]
+def is_each_on_its_own_side(evaluations: Sequence[Evaluation]) -> bool:
+    return len({one.run.side for one in evaluations}) == len(evaluations)
+
+
+def move_to_side(scores: Scores, evaluations: Sequence[Evaluation], side: str) -> list[Evaluation]:
+    """Makes the evaluations those of one side, as runs of one recipe are; returns them so."""
     result = [replace(one, run=replace(one.run, side=side)) for one in evaluations]
     for old, new in zip(evaluations, result, strict=True):
-        _move_scores(scores, [old.run], new.run)
+        _merge_runs_of_distinct_tasks(scores, [old.run], new.run)
     return result
 
 
-def _refuse_several_evaluations(logs: Sequence[Log]) -> None:
+def _refuse_task_evaluated_twice(logs: Sequence[Log]) -> None:
     """Refuses several evaluations of a task in one folder, the logs being in their order."""
     by_task: dict[tuple[Path, str], list[Log]] = {}
     for log in logs:
@@ -138,7 +138,7 @@ def _refuse_several_evaluations(logs: Sequence[Log]) -> None:
             )
 
 
-def _refuse_repeats_with_reevaluations(scores: Scores) -> None:
+def _refuse_repeats_across_and_within_folders(scores: Scores) -> None:
     """Refuses several folders of one model's name, one of them with several evaluations.
 
     Three trained models of which one was evaluated twice are neither four runs nor one.
@@ -198,7 +198,8 @@ def _split_by_evaluation(logs: Sequence[Log], meaning: str | None) -> list[list[
     ]
 
 
-def _move_scores(scores: Scores, runs: Sequence[Run], into: Run) -> None:
+def _merge_runs_of_distinct_tasks(scores: Scores, runs: Sequence[Run], into: Run) -> None:
+    """Puts one run in the place of several that have no column in common."""
     for column in scores.columns.values():
         for run in runs:
             if run in column.rows_by_run:

@@ -21,9 +21,9 @@ BEYOND_ITEMS = 3.0
 
 
 def estimate_group_difference(
-    groups: Sequence[Sequence[DocumentDifferences]],
-    weights: Sequence[float],
-    unseen: Sequence[float],
+    one_or_two_groups: Sequence[Sequence[DocumentDifferences]],
+    task_weights: Sequence[float],
+    unseen_document_shifts: Sequence[float],
     *,
     of_recipes: bool,
 ) -> Estimate:
@@ -40,17 +40,20 @@ def estimate_group_difference(
     of_items^2 = M.
 
     Args:
-        groups: Parts of both groups, or of the differences of paired runs; by group all tasks.
-        weights: Of the tasks in the mean.
-        unseen: By task as `Estimate.unseen`.
+        one_or_two_groups: Parts of both groups, or of the differences of paired runs; by group all
+            tasks.
+        task_weights: Of the tasks in the mean.
+        unseen_document_shifts: By task as `Estimate.unseen`.
         of_recipes: Whether the runs stand for more of their recipes: at least two of each group.
     """
-    apart = [_difference_of_run_means([group[k] for group in groups]) for k in range(len(weights))]
-    base = mean_difference.estimate(apart, weights)
-    weight_K = np.array(weights, np.float64) / math.fsum(weights)
+    groups, tasks = one_or_two_groups, range(len(task_weights))
+    apart = [_difference_of_run_means([group[k] for group in groups]) for k in tasks]
+    base = mean_difference.estimate(apart, task_weights)
+    weight_K = np.array(task_weights, np.float64) / math.fsum(task_weights)
     names = [one.document_G for one in apart]
     shared = len(np.unique(np.concatenate(names))) < sum(map(len, names))
-    base = replace(base, unseen=float((sum if shared else max)(weight_K * unseen)))
+    shift_K = weight_K * unseen_document_shifts
+    base = replace(base, unseen=float((sum if shared else max)(shift_K)))
     if not of_recipes:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
     of_groups = [run_means_and_document_errors(group, weight_K) for group in groups]
@@ -72,9 +75,11 @@ def estimate_group_difference(
     )
 
 
-def _difference_of_run_means(groups: Sequence[DocumentDifferences]) -> DocumentDifferences:
-    """The mean over runs of one group, less that of the other."""
-    first, *rest = groups
+def _difference_of_run_means(
+    one_or_two_groups: Sequence[DocumentDifferences],
+) -> DocumentDifferences:
+    """The mean over runs of one group, less that of the other where there are two."""
+    first, *rest = one_or_two_groups
     mean, error_G = first.by_seed_S.mean(keepdims=True), first.error_SxG.mean(axis=0, keepdims=True)
     for other in rest:
         mean = mean - other.by_seed_S.mean(keepdims=True)

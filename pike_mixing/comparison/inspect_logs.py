@@ -33,9 +33,9 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         InputError: the log cannot be read, was not finished or read before, or a score is no
             number.
     """
-    about, samples = _read_evaluation_and_samples(path)
+    about, samples = _read_json_evaluation_and_samples(path)
     task = about["task"]
-    if not scores.needs_task(task):
+    if not scores.needs_task_else_notes_it(task):
         return
     known = about["model_args"] if isinstance(about.get("model_args"), dict) else {}
     named = {**known, "model": about.get("model"), "base_url": about.get("model_base_url")}
@@ -53,17 +53,17 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         if scores.reading.cluster is not None:
             clusters[item] = cluster_key(place, sample.get("metadata"), scores.reading.cluster)
         for scorer, score in (sample.get("scores") or {}).items():
-            if scores.needs_metric(task, scorer):
+            if scores.needs_metric_else_notes_it(task, scorer):
                 number = _parse_score(f"{place}: {scorer}", score.get("value"))
                 by_item.setdefault(item, {}).setdefault(scorer, []).append(number)
     for item, found in by_item.items():
         for scorer, numbers in found.items():
             mean = math.fsum(numbers) / len(numbers)
             column = scores.find_or_add_column(task, scorer, True)
-            column.add_score(run, item, mean, cluster=clusters[item], source=path)
+            column.append_score(run, item, mean, cluster=clusters[item], source=path)
 
 
-def _read_evaluation_and_samples(path: Path) -> tuple[dict[str, Any], list[Any]]:
+def _read_json_evaluation_and_samples(path: Path) -> tuple[dict[str, Any], list[Any]]:
     """What a log says of its evaluation, and its samples."""
     if path.suffix == ".eval":
         raise InputError(f"{path}: write it as JSON first: inspect log convert --to json {path}")

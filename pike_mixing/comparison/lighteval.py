@@ -51,9 +51,9 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     match = NAME.match(path.name)
     assert match is not None
     task, date = match["task"], match["date"]
-    if scores.needs_task(task):
+    if scores.needs_task_else_notes_it(task):
         folder = path.parent.parent if path.parent.name == date else path.parent
-        results = _read_results_beside(path, date)
+        results = _read_required_results_beside(path, date)
         about = results.get("config_general") or {}
         settings = about.get("model_config")
         known = settings if isinstance(settings, dict) else {}
@@ -62,7 +62,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         _add_details(path, task, scores.add_log(log), results, scores)
 
 
-def _read_results_beside(details_path: Path, date: str) -> dict[str, Any]:
+def _read_required_results_beside(details_path: Path, date: str) -> dict[str, Any]:
     """What the results file says that an evaluation wrote beside these details."""
     name = f"results_{date}.json"
     top = next(
@@ -101,10 +101,10 @@ def _add_details(path: Path, task: str, run: Run, results: dict[str, Any], score
             item += (hash_item([given, *(doc.get(name) or None for name in PROMPT)]),)
         # A document that is sampled in two ways has two rows, each with its own metrics.
         for metric, value in (values if isinstance(values, dict) else {}).items():
-            if scores.needs_metric(task, metric) and value is not None:
+            if scores.needs_metric_else_notes_it(task, metric) and value is not None:
                 found.setdefault(metric, []).append(_Row(item, cluster, value))
     for metric, of_metric in found.items():
-        _add_metric(path, task, run, metric, of_metric, results, scores)
+        _add_or_leave_out_metric(path, task, run, metric, of_metric, results, scores)
 
 
 class _Row(NamedTuple):
@@ -115,7 +115,7 @@ class _Row(NamedTuple):
     value: Any
 
 
-def _add_metric(
+def _add_or_leave_out_metric(
     path: Path, task: str, run: Run, metric: str, rows: list[_Row], results: dict[str, Any],
     scores: Scores,
 ) -> None:  # fmt: skip
@@ -147,7 +147,7 @@ def _add_metric(
     higher = False if rolling else _is_higher_better(results, task, metric)
     column = scores.find_or_add_column(task, label, higher)
     for (item, cluster, _), value, weight in zip(rows, values, weights, strict=True):
-        column.add_score(run, item, value, weight=weight, cluster=cluster, source=path)
+        column.append_score(run, item, value, weight=weight, cluster=cluster, source=path)
 
 
 def _is_higher_better(results: dict[str, Any], task: str, metric: str) -> bool | None:

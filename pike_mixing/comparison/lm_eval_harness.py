@@ -71,7 +71,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
     """
     match = NAME.match(path.name)
     task, date = (match["task"], match["date"]) if match else (path.stem, None)
-    if scores.needs_task(task):
+    if scores.needs_task_else_notes_it(task):
         about = _TaskResults(path, task, date)
         log = Log(path, given_path, path.parent, task, date or "", about.model() or None, side)
         _add_samples(path, about, scores.add_log(log), scores)
@@ -133,11 +133,11 @@ class _TaskResults:
 
 
 @functools.cache
-def _read_results(path: Path) -> dict[str, Any]:
-    return foreign_json.read_json_object_or_empty(path, "evaluate again")
+def _read_results(results_path: Path) -> dict[str, Any]:
+    return foreign_json.read_json_object_or_empty(results_path, "evaluate again")
 
 
-def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[str, Any]]]:
+def _numbered_rows(path: Path, parse_whole_rows: bool) -> Iterator[tuple[int, dict[str, Any]]]:
     """The rows with their numbers; by default their ends alone are parsed.
 
     A row is long by its prompt, and what counts stands at both ends. A quotation mark in a text is
@@ -156,7 +156,7 @@ def _numbered_rows(path: Path, parse_whole: bool) -> Iterator[tuple[int, dict[st
                     raise ValueError("control characters")
                 text.decode()
                 plain_ = all(line.find(key, head, tail) > 0 for key in BETWEEN)
-                if parse_whole or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
+                if parse_whole_rows or min(head, tail) < 0 or not plain_ or line.count(START) != 1:
                     yield number, parse(line)
                 else:
                     row = parse((line[:head] + line[tail:]).decode())
@@ -203,7 +203,7 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
                 metrics[name, filter_] = _find_metric(about, scores, name, filter_)
             if (metric := metrics[name, filter_]) is not None:
                 score, weight = _score_and_weight(metric, value, f"{source}: {name}")
-                metric.column.add_score(
+                metric.column.append_score(
                     run, item, score, weight=weight, cluster=cluster, source=source
                 )
     expected = about.expected_documents()
@@ -239,7 +239,7 @@ class _Metric(NamedTuple):
 
 def _find_metric(about: _TaskResults, scores: Scores, name: str, filter_: str) -> _Metric | None:
     """A metric with its column; None of one that nobody asked for or that is no mean over items."""
-    if not scores.needs_metric(about.task, name):
+    if not scores.needs_metric_else_notes_it(about.task, name):
         return None
     label, unit = ROLLING.get(name, (name, 1.0))
     if name == "perplexity":

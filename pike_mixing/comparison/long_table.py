@@ -33,15 +33,15 @@ EVERY = "*"
 TRUTH = {"true": 1.0, "false": 0.0}
 
 
-def add_runs(path: Path, side: str, model: str | None, scores: Scores) -> None:
-    """Adds the rows of one model, the only one of the table where it is None.
+def add_runs(path: Path, side: str, model_if_several: str | None, scores: Scores) -> None:
+    """Adds the rows of one model, which must be named where the table has several.
 
     Of the side `EVERY`, each model becomes a side by itself.
 
     Raises:
         InputError: the table cannot be read, a column is missing, or a value is no number.
     """
-    names = scores.reading.columns
+    model, names = model_if_several, scores.reading.columns
     columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
     if wrong := [name for name in names if name not in COLUMNS]:
         raise InputError(unknown_name_message(wrong[0], COLUMNS, "--columns"))
@@ -84,7 +84,7 @@ def _add_row(source: str, model: str, row: dict[str, Any], side: str, scores: Sc
     cluster = row.get("document", row.get("cluster"))
     cluster = f"{task}/{item}" if cluster is None else str(cluster)
     column = scores.find_or_add_column(task, str(row.get("metric", "score")), None)
-    column.add_score(run, item, score, weight=weight, cluster=cluster, source=source)
+    column.append_score(run, item, score, weight=weight, cluster=cluster, source=source)
 
 
 def _parse_number(source: str, column: str, value: object) -> float:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison.distributions import two_sided_t_quantile
 from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
-from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
+from pike_mixing.comparison.document_sizes import skew_limited_effective_documents, variance_factor
 
 LEVEL = 0.05
 LENGTH_TOLERANCE = 0.1
@@ -94,8 +94,8 @@ class Estimate:
     degrees: float
     """Of freedom, of the error over documents."""
     effective: float = math.inf
-    """How many documents of one size tell as much (`effective_documents`): of the part that has
-    fewest, or all together."""
+    """How many documents of one size tell as much (`skew_limited_effective_documents`): of the part
+    that has fewest, or all together."""
     factor: float = 1.0
     """By which the variance over documents is larger for their lengths (`variance_factor`)."""
     lower: int = 0
@@ -161,7 +161,7 @@ def estimate(
     if seeds > 1:
         shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
     # Twenty alike are twenty, not a rounding less.
-    effective = round(_effective_documents(parts, share_N), 9)
+    effective = round(_fewest_effective_documents(parts, share_N), 9)
     follows = float((follows_N**2).sum()) / whole if whole > 0 else 0.0
     factor = variance_factor(effective, follows)
     return Estimate(
@@ -176,16 +176,18 @@ def estimate(
     )
 
 
-def _effective_documents(parts: Sequence[DocumentDifferences], share_N: Floats) -> float:
-    """`effective_documents` of the part that has fewest.
+def _fewest_effective_documents(
+    parts: Sequence[DocumentDifferences], joint_share_N: Floats
+) -> float:
+    """`skew_limited_effective_documents` of the part that has fewest.
 
     Where each has enough by its shares alone, those of all together if these are more: the error of
     a mean over parts is less skewed than that of one.
     """
     shares = [one.share_G[one.share_G > 0] for one in parts]
-    result = min(map(effective_documents, shares))
+    result = min(map(skew_limited_effective_documents, shares))
     if len(parts) > 1 and all((share_G**2).sum() * LEAST_DOCUMENTS <= 1 for share_G in shares):
-        result = max(result, effective_documents(share_N[share_N > 0]))
+        result = max(result, skew_limited_effective_documents(joint_share_N[joint_share_N > 0]))
     return result
 
 
@@ -275,7 +277,7 @@ def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
     return math.hypot(two_sided_t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
 
 
-def interval_widening(estimate: Estimate) -> float:
+def widening_by_unseen_documents(estimate: Estimate) -> float:
     """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
     without = half_width(replace(estimate, unseen=0.0))
     if not estimate.unseen or without is None:

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy import special
@@ -153,7 +154,9 @@ def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
     ]
 
 
-def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, format: str) -> str:
+def noise_text(
+    scores: Scores, columns: Sequence[Column], most_missing: float, format: Literal["text", "json"]
+) -> str:
     """The noise of all recipes and tasks as text or JSON."""
     recipes = sorted({run.side for column in columns for run in column.rows_by_run})
     try:
@@ -170,11 +173,11 @@ def noise_text(scores: Scores, columns: Sequence[Column], most_missing: float, f
             {"recipes": [*map(vars, found)], "warnings": warnings}, indent=2, allow_nan=False
         )
     return "\n".join(
-        [*_runs_of_recipes_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
+        [*_recipes_of_logs_lines(scores), _noise_table(found), *_closing_lines(found, warnings)]
     )
 
 
-def _runs_of_recipes_lines(scores: Scores) -> list[str]:
+def _recipes_of_logs_lines(scores: Scores) -> list[str]:
     """Which runs count as those of one recipe, where the paths of logs alone say so."""
     sides = dict.fromkeys([EVERY, *(log.side for log in scores.logs.values())])
     named = {side: [run.name for run in scores.runs(side)] for side in sides}

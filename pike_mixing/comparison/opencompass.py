@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pike_mixing import foreign_json
-from pike_mixing.comparison.scores import Log, Scores, hash_item, metric_without_filter
+from pike_mixing.comparison.scores import Log, Scores, bare_metric_name, hash_item
 from pike_mixing.errors import InputError
 
 RIGHT = ("correct", "is_correct", "cascade_correct")
@@ -42,16 +42,16 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         raise InputError(
             f"--cluster: results of OpenCompass have no fields of documents: {TABLE}, and document"
         )
-    if not scores.needs_task(task):
+    if not scores.needs_task_else_notes_it(task):
         return
     log = Log(path, given_path, path.parent, task, path.parents[2].name, path.parent.name, side)
     run = scores.add_log(log)
     metric, items = _read_metric_and_items(path)
-    if scores.needs_metric(task, metric):
+    if scores.needs_metric_else_notes_it(task, metric):
         column = scores.find_or_add_column(task, metric, True)
         for name, reference, prompt, score in items:
             item = (name, reference) if reading.same_document else (name, reference, prompt)
-            column.add_score(run, item, score, cluster=f"{task}/{name}", source=path)
+            column.append_score(run, item, score, cluster=f"{task}/{name}", source=path)
 
 
 class _Item(NamedTuple):
@@ -75,8 +75,8 @@ def _read_metric_and_items(path: Path) -> tuple[str, list[_Item]]:
         raise InputError(
             f"{path} has no scores by item: evaluate with --dump-eval-details, or {TABLE}"
         )
-    points = [_item_answer_points(path, one) for one in details]
-    averages = [math.fsum(of) / len(of) for of in points]
+    answers = [_answer_correctness(path, one) for one in details]
+    averages = [math.fsum(of) / len(of) for of in answers]
     mean = 100 * math.fsum(averages) / len(averages)
     said = {n: v for n, v in whole.items() if isinstance(v, (int, float)) and n != "details"}
     metric = next((n for n, v in said.items() if abs(v - mean) < 1e-6 * max(1.0, mean)), None)
@@ -86,10 +86,10 @@ def _read_metric_and_items(path: Path) -> tuple[str, list[_Item]]:
             f"{path}: right answers are {mean:.6g} %, and the file reports {reported}: its score "
             f"is no mean over items: {TABLE}"
         )
-    predictions, answers = _read_predictions(path), sum(map(len, points))
-    if len(predictions) != answers:
+    predictions, count = _read_predictions(path), sum(map(len, answers))
+    if len(predictions) != count:
         raise InputError(
-            f"{path} has {answers} answers, its predictions {len(predictions)}: evaluate again"
+            f"{path} has {count} answers, its predictions {len(predictions)}: evaluate again"
         )
     items = []
     for one, asked, average in zip(details, predictions, averages, strict=False):
@@ -97,10 +97,11 @@ def _read_metric_and_items(path: Path) -> tuple[str, list[_Item]]:
         prompt = [asked.get("origin_prompt"), asked.get("prompt"), labels]
         reference = hash_item(asked.get("gold"))
         items.append(_Item(str(one.get("example_abbr")), reference, hash_item(prompt), average))
-    return metric_without_filter(metric), items
+    return bare_metric_name(metric), items
 
 
-def _item_answer_points(path: Path, item: dict[str, Any]) -> list[float]:
+def _answer_correctness(path: Path, item: dict[str, Any]) -> list[bool]:
+    """Whether each answer to an item is right."""
     given = next((item[name] for name in RIGHT if item.get(name) is not None), None)
     values: list[Any] = given if isinstance(given, list) else [given]
     if not values or not all(v in (0, 1) for v in values):
@@ -108,7 +109,7 @@ def _item_answer_points(path: Path, item: dict[str, Any]) -> list[float]:
             f"{path}: {item.get('example_abbr')}: its evaluator does not say whether the answer "
             f"is right ({', '.join(RIGHT)}): {TABLE}"
         )
-    return [float(v) for v in values]
+    return [v == 1 for v in values]
 
 
 def _read_predictions(path: Path) -> list[dict[str, Any]]:

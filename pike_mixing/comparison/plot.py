@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pike_mixing.comparison.report import row_label, task_and_mean_rows, verdict_text
+from pike_mixing.comparison.report import row_label, task_and_mean_rows, verdict_on_a_text
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 
@@ -64,14 +64,15 @@ def draw_svg(comparison: Comparison) -> str:
         y, colour = TOP + STEP * n + 8, COLOURS.get(row.verdict, "#222")
         assert row.low is not None
         assert row.high is not None
-        name, verdict = escape(row_label(comparison, row)), escape(verdict_text(comparison, row))
+        name = escape(row_label(comparison, row))
+        verdict = escape(verdict_on_a_text(comparison, row))
         lines += [
             f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
             f'<line x1="{x(row.low)}" x2="{x(row.high)}" y1="{y}" y2="{y}" stroke="{colour}"/>',
             f'<circle cx="{x(row.estimate.difference)}" cy="{y}" r="4" fill="{colour}"/>',
             f'<text x="{left + WIDTH + 10}" y="{y + 4}">{verdict}</text>',
         ]
-    for tick in symmetric_ticks(most):
+    for tick in symmetric_ticks_within(most):
         lines += [
             f'<line x1="{x(tick)}" x2="{x(tick)}" y1="{bottom}" y2="{bottom + 5}" stroke="#888"/>',
             f'<text x="{x(tick)}" y="{bottom + 20}" text-anchor="middle">{tick:.6g}</text>',
@@ -82,14 +83,14 @@ def draw_svg(comparison: Comparison) -> str:
 def _figure_in_words(comparison: Comparison) -> str:
     return "; ".join(
         f"{row_label(comparison, row)}: {row.estimate.difference:.4g} "
-        f"({row.low:.4g} to {row.high:.4g}), {verdict_text(comparison, row)}"
+        f"({row.low:.4g} to {row.high:.4g}), {verdict_on_a_text(comparison, row)}"
         for row in task_and_mean_rows(comparison)
         if row.low is not None
     )
 
 
-def symmetric_ticks(largest: float) -> list[float]:
-    """Round numbers from -most to most: five or so."""
+def symmetric_ticks_within(largest: float) -> list[float]:
+    """Round numbers between -largest and largest: five or so."""
     size = 10.0 ** np.floor(np.log10(largest))
     step = float(next(s * size for s in (0.2, 0.5, 1.0, 2.0) if largest / (s * size) <= 3.5))
     count = int(largest / step)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pike_mixing import table_files
 from pike_mixing.comparison import inspect_logs, lighteval, lm_eval_harness, long_table, opencompass
-from pike_mixing.comparison.scores import Column, Reading, Run, Scores, metric_without_filter
+from pike_mixing.comparison.scores import Column, Reading, Run, Scores, bare_metric_name
 from pike_mixing.errors import InputError, names_text, refuse_without_package
 from pike_mixing.setting_messages import unknown_name_message
 
@@ -17,28 +17,28 @@ TABLES = (".csv", ".gz", ".parquet", ".jsonl")
 HARNESSES = (lm_eval_harness, lighteval, opencompass, inspect_logs)
 
 
-def has_logs(path: Path) -> bool:
+def has_harness_logs(path: Path) -> bool:
     """Whether a path is a harness's log, or a folder of such: of one side, not of both."""
     is_ours = find_pipeline_records(path) is not None or (path / "experiment.json").is_file()
     return path.exists() and not is_ours and any(kind.find_logs(path) for kind in HARNESSES)
 
 
-def add_scores_of_path(path: Path, side: str, model: str | None, scores: Scores) -> None:
-    """Adds the scores of a path to a side; `group_logs_into_runs` then makes runs of the logs.
+def add_scores_of_path(path: Path, side: str, model_if_several: str | None, scores: Scores) -> None:
+    """Adds the scores of a path to a side; of logs, `merge_logs_by_trained_model` then makes runs.
 
     A path is a folder or file of lm-evaluation-harness's samples, of lighteval's details, of
     OpenCompass's results or of inspect_ai's logs, a long table, or a results database of this
-    project or its records.
+    project or its records. A model must be named of a table of several, and of any database.
 
     Raises:
         InputError: the path is not there, is nothing of these, or what its reader refuses.
     """
     if not path.exists():
         raise InputError(f"{path} is not there: check the path")
-    records = find_pipeline_records(path)
+    records, model = find_pipeline_records(path), model_if_several
     # A table of one's own may be called documents.parquet, too.
     if records is not None and ((model or "").count("/") == 2 or path.suffix not in TABLES):
-        add_pipeline_losses(records, side, scores, model)
+        add_pipeline_losses(records, side, scores, model or "")
         return
     if (path / "experiment.json").is_file() and not lm_eval_harness.find_logs(path):
         raise InputError(
@@ -83,7 +83,7 @@ def find_pipeline_records(path: Path) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str | None) -> None:
+def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str) -> None:
     """Adds the losses of a method's runs after their last step, by domain and document.
 
     A method is named scenario/size/method, a run scenario/size/method/seed. Documents are the
@@ -102,7 +102,7 @@ def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str | Non
     if method not in known:
         place = f"{path}: --models SCENARIO/SIZE/METHOD"
         ends = [name for name in known if name.endswith(f"/{method}")]
-        if ends or method is None:
+        if ends or not method:
             names = sorted(ends or known)
             one_of = "one of " if len(names) > 1 else ""
             raise InputError(
@@ -112,7 +112,7 @@ def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str | Non
     for run, step, domain, document, nll, tokens in rows:
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
-            scores.find_or_add_column(domain, METRIC, False).add_score(
+            scores.find_or_add_column(domain, METRIC, False).append_score(
                 Run(side, run, seed),
                 # Two texts of one beginning have one name and other lengths.
                 (document, tokens),
@@ -141,7 +141,7 @@ def _read_losses_of_table(path: Path) -> list[tuple[Any, ...]]:
     return list(zip(*(columns[name] for name in COLUMNS), strict=True))
 
 
-def set_directions(columns: Sequence[Column], reading: Reading) -> None:
+def set_directions_from_options(columns: Sequence[Column], reading: Reading) -> None:
     """Sets in each column which way is better, where the reader says so.
 
     Raises:
@@ -149,13 +149,13 @@ def set_directions(columns: Sequence[Column], reading: Reading) -> None:
     """
     ways = [("--higher", reading.higher, True), ("--lower", reading.lower, False)]
     known = dict.fromkeys(
-        n for c in columns for n in (c.metric, metric_without_filter(c.metric), c.task)
+        n for c in columns for n in (c.metric, bare_metric_name(c.metric), c.task)
     )
     for option, names, _ in ways:
         if wrong := [name for name in names or () if name not in known]:
             raise InputError(unknown_name_message(wrong[0], known, option))
     for column in columns:
-        named = {column.metric, metric_without_filter(column.metric), column.task}
+        named = {column.metric, bare_metric_name(column.metric), column.task}
         # A name says more than an option for all.
         said = {higher for _, names, higher in ways if names and named & {*names}}
         said = said or {higher for _, names, higher in ways if names is not None and not names}

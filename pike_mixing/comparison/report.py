@@ -33,8 +33,8 @@ def row_label(comparison: Comparison, row: Row) -> str:
     return row.task or f"mean of {len(comparison.tasks)} tasks"
 
 
-def sides_text(comparison: Comparison) -> str:
-    """What the comparison is about."""
+def recipes_or_checkpoints_text(comparison: Comparison) -> str:
+    """What the comparison is about, its runs and how they are paired, as a sentence."""
     counts = [len(runs) for runs in comparison.runs]
     if comparison.recipes:
         how = "paired by seed" if comparison.paired else "not paired"
@@ -46,7 +46,7 @@ def sides_text(comparison: Comparison) -> str:
     return f"About {two}, on items like these; other runs of their recipes may differ."
 
 
-def verdict_text(comparison: Comparison, row: Row) -> str:
+def verdict_on_a_text(comparison: Comparison, row: Row) -> str:
     """A row's verdict in words; `power_text` says why there is none."""
     if row.is_same and row.verdict == UNKNOWN:
         return "equal here"
@@ -55,7 +55,7 @@ def verdict_text(comparison: Comparison, row: Row) -> str:
     return f"equal within {comparison.margin:g}" if row.verdict == EQUAL else row.verdict
 
 
-def p_text(p: float | None) -> str:
+def p_text_or_empty(p: float | None) -> str:
     return "" if p is None else "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
@@ -104,7 +104,8 @@ def _row_cells(comparison: Comparison, row: Row) -> list[str]:
     interval = "" if row.low is None else f"{row.low:.4f} to {row.high:.4f}"
     numbers = [f"{number:.4f}" for number in (row.a, row.b, row.estimate.difference)]
     name = row_label(comparison, row)
-    return [name, row.metric, *numbers, interval, p_text(row.p_holm), verdict_text(comparison, row)]
+    p, verdict = p_text_or_empty(row.p_holm), verdict_on_a_text(comparison, row)
+    return [name, row.metric, *numbers, interval, p, verdict]
 
 
 def _side_lines(comparison: Comparison) -> list[str]:
@@ -145,7 +146,7 @@ def aligned_lines(table: Sequence[Sequence[str]], right_columns: Container[int])
 def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
     table = [list(HEAD), *(_row_cells(comparison, row) for row in task_and_mean_rows(comparison))]
-    lines = [*_side_lines(comparison), sides_text(comparison), ""]
+    lines = [*_side_lines(comparison), recipes_or_checkpoints_text(comparison), ""]
     lines += [
         *aligned_lines(table, NUMBERS),
         "",
@@ -169,7 +170,8 @@ def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
     told = [f"- {power_text(comparison, row)}" for row in task_and_mean_rows(comparison)]
     sides = [f"- {side}" for side in _side_lines(comparison)]
     closing = [f"- {line}" for line in _closing_lines(comparison, notes)]
-    return "\n".join([sides_text(comparison), "", *sides, "", *lines, "", *told, *closing])
+    about = recipes_or_checkpoints_text(comparison)
+    return "\n".join([about, "", *sides, "", *lines, "", *told, *closing])
 
 
 def row_values(comparison: Comparison, row: Row) -> dict[str, Any]:
@@ -199,8 +201,8 @@ def as_json(comparison: Comparison, notes: Sequence[str]) -> str:
     return json.dumps(whole, indent=2, allow_nan=False)
 
 
-def as_csv(comparison: Comparison, notes: Sequence[str]) -> str:
-    """A line for each task and the mean; empty where there is no number."""
+def as_csv(comparison: Comparison) -> str:
+    """A line for each task and the mean; a cell is empty where there is no number."""
     file = io.StringIO()
     table = [row_values(comparison, row) for row in task_and_mean_rows(comparison)]
     writer = csv.DictWriter(file, [*table[0]], lineterminator="\n")
@@ -213,5 +215,5 @@ FORMATS: dict[str, Callable[[Comparison, Sequence[str]], str]] = {
     "text": as_text,
     "markdown": as_markdown,
     "json": as_json,
-    "csv": as_csv,
+    "csv": lambda comparison, _: as_csv(comparison),
 }

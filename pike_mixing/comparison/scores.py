@@ -68,7 +68,7 @@ class Log:
     side: str
 
     @property
-    def run(self) -> Run:
+    def provisional_run(self) -> Run:
         """The run that its scores are added to before evaluations are told apart."""
         return Run(self.side, str(self.path))
 
@@ -90,11 +90,13 @@ class Column:
     rows_by_run: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
     """Places and scores of the rows of each run."""
 
-    def add_score(
+    def append_score(
         self, run: Run, item: Hashable, score: float, *, weight: float = 1.0, cluster: Hashable,
         source: object,
     ) -> None:  # fmt: skip
         """Adds a run's score of an item, which all runs weigh and cluster alike.
+
+        A second score of the item is added, too: `pair_runs` refuses it.
 
         Raises:
             InputError: another row gave the item another weight or document.
@@ -170,7 +172,7 @@ def model_weights_text(
     return ", ".join(f"{name}={value}" for name, value in found.items() if value)
 
 
-def metric_without_filter(metric: str) -> str:
+def bare_metric_name(metric: str) -> str:
     """A metric's name without its filter and unit."""
     return metric.split(",")[0].split(" (")[0]
 
@@ -227,19 +229,19 @@ class Scores:
         if before is not log:
             where = "on both sides" if {log.side, before.side} == {"A", "B"} else "given twice"
             raise InputError(f"{log.path} is {where}: give each run once, to one side")
-        return log.run
+        return log.provisional_run
 
-    def needs_task(self, task: str) -> bool:
+    def needs_task_else_notes_it(self, task: str) -> bool:
         """Whether a task is asked for, as all are where none is named; else it is noted."""
         if self.reading.tasks and task not in self.reading.tasks:
             self.unread_tasks[task] = None
             return False
         return True
 
-    def needs_metric(self, task: str, metric: str) -> bool:
+    def needs_metric_else_notes_it(self, task: str, metric: str) -> bool:
         """Whether a metric is asked for, as all are where none is named; else it is noted."""
-        wanted = {metric_without_filter(name) for name in self.reading.metrics}
-        if wanted and metric_without_filter(metric) not in wanted:
+        wanted = {bare_metric_name(name) for name in self.reading.metrics}
+        if wanted and bare_metric_name(metric) not in wanted:
             self.unread_metrics.setdefault(task, {})[metric] = None
             return False
         return True
@@ -301,14 +303,14 @@ class Paired:
         return all(v.min() >= 0 and v.max() <= 1 for v in (self.value_AxI, self.value_BxI))
 
     @property
-    def has_only_points(self) -> bool:
+    def is_binary_and_unweighted(self) -> bool:
         """Whether all scores are 0 or 1, of items that weigh alike."""
         values = (self.value_AxI, self.value_BxI)
         whole = all(np.isin(value, (0.0, 1.0)).all() for value in values)
         return whole and bool((self.weight_I == 1).all())
 
 
-def choose_columns(scores: Scores) -> list[Column]:
+def choose_named_or_only_metrics(scores: Scores) -> list[Column]:
     """One column of each task: the first of the metrics asked for that it has, or the only one.
 
     Raises:
@@ -329,7 +331,7 @@ def choose_columns(scores: Scores) -> list[Column]:
         known = by_task[task]
         # `exact_match` is `exact_match,strict-match` where no other filter is there.
         short = [
-            [c for n, c in known.items() if one in (n, metric_without_filter(n))] for one in metrics
+            [c for n, c in known.items() if one in (n, bare_metric_name(n))] for one in metrics
         ]
         named = [found[0] for found in short if len(found) == 1]
         if len(known) == 1 and not metrics:

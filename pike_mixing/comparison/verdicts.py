@@ -6,7 +6,7 @@ Shapes: S runs of a side, I items, G documents, K tasks.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -91,13 +91,13 @@ def compare(
     tasks: Sequence[Paired],
     runs: Runs,
     margin: float | None,
-    by: str = "tasks",
+    weigh_alike: Literal["tasks", "items"] = "tasks",
 ) -> Comparison:
     """The verdict on each task and on their mean, over runs in the order of the tasks' rows.
 
-    The mean, in which tasks or items weigh alike (`by`), is a family of one test. The tasks are
-    another, whose p-values are Holm's; intervals are not corrected, and "equal", which differences
-    below the margin are, asks for one that is.
+    The mean, in which these weigh alike, is a family of one test. The tasks are another, whose
+    p-values are Holm's; intervals are not corrected, and "equal", which differences below the
+    margin are, asks for one that is.
     """
     recipes, paired = is_about_recipes(runs), _are_paired(runs)
     facts = [_Task(one, paired) for one in tasks]
@@ -110,7 +110,7 @@ def compare(
     ]
     mean = None
     if len(facts) > 1 and _have_common_unit(tasks):
-        weights = [float(len(one.weight_I)) if by == "items" else 1.0 for one in tasks]
+        weights = [float(len(one.weight_I)) if weigh_alike == "items" else 1.0 for one in tasks]
         judged = _judge_mean(facts, weights, recipes)
         mean = _build_row(facts, judged, judged.p, 1, margin, recipes, weights)
     return Comparison(
@@ -168,7 +168,7 @@ class _Task:
             [[group] for group in self.groups], [1.0], [0.0], of_recipes=False
         ).effective
 
-    def unseen_document_effect(self) -> float:
+    def mean_shift_by_unseen_document(self) -> float:
         """By how much a document moves the mean that is unlike those that are all alike.
 
         The range of the scores (1 for what lies between 0 and 1), times the share of an average
@@ -197,18 +197,18 @@ class Judgement(NamedTuple):
 def _judge_mean(tasks: Sequence[_Task], weights: Sequence[float], about_recipes: bool) -> Judgement:
     """The estimate, its p-value, and why no verdict may rest on it."""
     groups = [[one.groups[g] for one in tasks] for g in range(len(tasks[0].groups))]
-    found = estimate_group_difference(
-        groups, weights, [one.unseen_document_effect() for one in tasks], of_recipes=about_recipes
-    )
+    shifts = [one.mean_shift_by_unseen_document() for one in tasks]
+    found = estimate_group_difference(groups, weights, shifts, of_recipes=about_recipes)
     p = p_values.p_value(found)
-    if p is not None and not about_recipes and len(tasks) == 1 and tasks[0].one.has_only_points:
+    is_binary = len(tasks) == 1 and tasks[0].one.is_binary_and_unweighted
+    if p is not None and not about_recipes and is_binary:
         # One run a side: what the exact test by document does not find, is not found.
         runs = math.lcm(len(tasks[0].one.value_AxI), len(tasks[0].one.value_BxI))
         p = max(p, p_values.exact_sign_flip_p(np.rint(tasks[0].sum_G * runs)))
-    return Judgement(found, p, _why_no_verdict(tasks, found))
+    return Judgement(found, p, _too_few_documents_reason(tasks, found))
 
 
-def _why_no_verdict(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
+def _too_few_documents_reason(tasks: Sequence[_Task], estimate: Estimate) -> str | None:
     if estimate.effective < LEAST_DOCUMENTS:
         few = min(tasks, key=lambda one: one.effective_documents())
         name = f"{few.one.task} has " if len(tasks) > 1 else ""
@@ -264,7 +264,7 @@ def _build_row(
         is_same=all(
             np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
         ),
-        wide=mean_difference.interval_widening(found) >= WIDE,
+        wide=mean_difference.widening_by_unseen_documents(found) >= WIDE,
         smallest_shown=detectable_difference(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,

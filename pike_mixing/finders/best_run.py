@@ -4,7 +4,7 @@ Shapes: K domains, N proxy runs, M different mixtures.
 """
 
 import dataclasses
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -67,7 +67,8 @@ class Best(CheckedSettings):
 
     def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
-        (weights_NxK, _), cap_K = swarm.weights_and_losses(), swarm.weight_caps(self.epochs)
+        weights_NxK, _ = swarm.weights_and_losses()
+        cap_K = swarm.weight_caps_or_infinity(self.epochs)
         fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1)
         if not fits_N.any():
             raise InputError(
@@ -92,7 +93,7 @@ class BestMixture:
 
     weights_K: Floats
 
-    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> Floats:
+    def losses(self, weights_SxK: Floats, epochs_SxK: Floats | None = None) -> NoReturn:
         """Raises an InputError: there are none."""
         raise InputError("the finder 'best' predicts no losses: take another finder")
 

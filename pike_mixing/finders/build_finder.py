@@ -41,6 +41,6 @@ def missing_finder_package_message(finder: str) -> str | None:
     return f"{problem} (for the clone's .venv: `{errors.clone_setup_command('finders')}`)"
 
 
-def modules_behind_mixture(finder: str) -> tuple[str, str]:
-    """The modules whose code a mixture of this finder is a function of."""
-    return "pipeline.training.find_mixture", FINDERS[finder].partition(":")[0]
+def finder_module(finder: str) -> str:
+    """The module of a finder: a mixture that it finds is a function of its code."""
+    return FINDERS[finder].partition(":")[0]

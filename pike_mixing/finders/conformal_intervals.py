@@ -3,11 +3,11 @@
 Split conformal prediction (Vovk et al. 2005) over blocks of mixtures, each of which is predicted by
 a fit of the others (Barber et al. 2021, the jackknife). Of n scores
 
-    |measured - predicted| / relative uncertainty
+    |measured - predicted| / uncalibrated uncertainty
 
-the ceil(LEVEL (n + 1))-th smallest, times the relative uncertainty of a new mixture, is the half
-width. It holds a new run with at least this probability where new mixtures come as the old ones
-did, whatever is fitted. Runs of another size, and mixtures far from all others, come otherwise.
+the ceil(LEVEL (n + 1))-th smallest, times the uncertainty of a new mixture, is the half width. It
+holds a new run with at least this probability where new mixtures come as the old ones did, whatever
+is fitted. Runs of another size, and mixtures far from all others, come otherwise.
 
 Shapes: N runs, S mixtures.
 """
@@ -38,13 +38,13 @@ class HeldOut:
 
     @property
     def scores(self) -> Floats:
-        """Errors over relative uncertainties."""
+        """Errors over uncalibrated uncertainties."""
         return np.abs(self.actual_N - self.predicted_N) / self.uncertainty_N
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Half widths of intervals: of a mixture `scale` times its relative uncertainty."""
+    """Half widths of intervals: of a mixture `scale` times its uncalibrated uncertainty."""
 
     scale: float
     coverage: float
@@ -53,12 +53,12 @@ class Intervals:
 
     def half_widths(self, predictor: Any, weights_SxK: Floats) -> Floats:
         """Of the predicted losses of mixtures [S], nats per token."""
-        return self.scale * relative_uncertainty(predictor, weights_SxK)
+        return self.scale * uncalibrated_uncertainty_or_ones(predictor, weights_SxK)
 
 
-def relative_uncertainty(predictor: Any, weights_SxK: Floats) -> Floats:
-    """How unsure a predictor is of each mixture [S]; 1 where it tells nothing of it."""
-    tell = getattr(predictor, "relative_uncertainty", None)
+def uncalibrated_uncertainty_or_ones(predictor: Any, weights_SxK: Floats) -> Floats:
+    """How unsure a predictor is of each mixture [S], in its own unit; 1 where it does not tell."""
+    tell = getattr(predictor, "uncalibrated_uncertainty_or_ones", None)
     return np.ones(len(weights_SxK)) if tell is None else np.asarray(tell(weights_SxK))
 
 

@@ -63,7 +63,7 @@ class ConvexProgram:
         """The laws; the rest are settings of the finder."""
         return {name: array.tolist() for name, array in vars(self.laws).items()}
 
-    def slope(self, weights_K: Floats) -> Floats:
+    def loss_slope(self, weights_K: Floats) -> Floats:
         """Gradient of `loss`."""
         reducible_K = np.exp(self.laws.b_K + self.laws.t_KxK @ weights_K)
         return (self.target_K * reducible_K) @ self.laws.t_KxK
@@ -81,7 +81,7 @@ class ConvexProgram:
         least slope are full). The residual is what that program's minimum v gains over w; since
         the loss is convex, w's objective is above the optimum by no more than this.
         """
-        slope_K = self.slope(weights_K)
+        slope_K = self.loss_slope(weights_K)
         best_K = self.tangent_minimiser(slope_K, self.kl)
         gain = float(slope_K @ (weights_K - best_K))
         if self.kl > 0:
@@ -143,21 +143,22 @@ def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
     # Brings values and slopes near 1 whatever the price.
     scale = 1 + program.kl
 
-    def objective(weights_K: Floats) -> float:
+    def scaled_objective(weights_K: Floats) -> float:
         penalty = program.kl * program.divergence(weights_K) if program.kl > 0 else 0.0
         return (program.loss(weights_K) + penalty) / scale
 
-    def slope(weights_K: Floats) -> Floats:
-        slope_K = program.slope(weights_K)
+    def scaled_slope(weights_K: Floats) -> Floats:
+        slope_K = program.loss_slope(weights_K)
         if program.kl > 0:
             slope_K = slope_K + program.kl * (np.log(weights_K / program.prior_K) + 1)
         return slope_K / scale
 
     start_K = np.maximum(program.tangent_minimiser(np.zeros(len(program.cap_K)), 1.0), lower)
     bounds = [(lower, max(lower, min(1.0, cap))) for cap in program.cap_K]
+    constraints = _constraints_on_phases_but_last(program)
     for _ in range(SEARCHES):
         done = slsqp.minimise_over_simplex(
-            objective, start_K, slope, bounds, _phase_constraints(program), ftol=1e-15
+            scaled_objective, start_K, scaled_slope, bounds, constraints, ftol=1e-15
         )
         weights_K = np.minimum(np.maximum(done.x, 0), program.cap_K)
         weights_K = program.scale_to_phase_shares(weights_K)
@@ -166,15 +167,15 @@ def solve_with_residual(program: ConvexProgram) -> tuple[Floats, float]:
             return weights_K, kkt_residual
         # It ended early beside weights near 0, where the divergence is steep: halfway to the
         # tangent's optimum they are not.
-        start_K = (weights_K + program.tangent_minimiser(program.slope(weights_K), program.kl)) / 2
-        start_K = np.maximum(start_K, lower)
+        tangent_K = program.tangent_minimiser(program.loss_slope(weights_K), program.kl)
+        start_K = np.maximum((weights_K + tangent_K) / 2, lower)
     raise InputError(
         f"the program for the mixture was not solved: its KKT residual is {kkt_residual:.2g} nats "
         f"({done.message}): raise kl, or leave out proxy runs that diverged"
     )
 
 
-def _phase_constraints(program: ConvexProgram) -> list[dict[str, Any]]:
+def _constraints_on_phases_but_last(program: ConvexProgram) -> list[dict[str, Any]]:
     """Constraints on the sums of all phases but the last, which that of all weights fixes."""
     member_PxK = np.repeat(
         np.eye(len(program.share_P)), len(program.cap_K) // len(program.share_P), 1

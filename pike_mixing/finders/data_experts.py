@@ -92,14 +92,14 @@ class MDE(CheckedSettings):
         """
         parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
 
-        def error(penalty: float) -> float:
+        def held_out_squared_error(penalty: float) -> float:
             squares = 0.0
             for rest, part in parts:
                 line = _fit_ridge(feature_NxC[rest], left_N[rest], penalty)
                 squares += float(((left_N[part] - line.predict(feature_NxC[part])) ** 2).sum())
             return squares
 
-        penalty = min(reversed(PENALTIES), key=error)
+        penalty = min(reversed(PENALTIES), key=held_out_squared_error)
         return _fit_ridge(feature_NxC, left_N, penalty), penalty
 
 

@@ -28,7 +28,7 @@ from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
 
 
-def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
+def proposed_csv_with_stderr_notes(arguments: argparse.Namespace) -> str:
     """The next mixtures to train, as CSV; on stderr, what they would show."""
     _refuse_bad_options(arguments)
     swarm, optimum_SxK, noise = None, None, None
@@ -36,6 +36,8 @@ def proposed_mixtures_csv(arguments: argparse.Namespace) -> str:
         swarm, target = options.read_swarm_and_target(arguments, arguments.target or [])
         if target:
             optimum_SxK, noise = _resampled_optima_and_fit_error(arguments, swarm, target)
+            for domain in swarm.without_unread_domains()[1]:
+                sys.stderr.write(f"no row reads {domain!r}: the fit gives it no weight, unseen\n")
     domains = swarm.domains if swarm else tuple(arguments.domains)
     if len(domains) < 2:
         raise InputError("--domains: name two at least, or give a table")
@@ -80,8 +82,6 @@ def _resampled_optima_and_fit_error(
     read, unread = swarm.without_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
     optimum_SxK = read.in_columns(result.optimum_SxK, swarm.domains)
-    for domain in unread:
-        sys.stderr.write(f"no row reads {domain!r}: the fit gives it no weight, unseen\n")
     return optimum_SxK, result.result.diagnostics.get("held_out_rmse")
 
 

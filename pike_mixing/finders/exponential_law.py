@@ -110,7 +110,7 @@ class _LevenbergMarquardt:
         open_I = np.arange(B)
         for number in range(ITERATIONS):
             now_IxC = found_BxC[open_I]
-            next_IxC, promise_I = self.steps_and_promised_falls(
+            next_IxC, promise_I = self.next_coefficients_and_promised_falls(
                 now_IxC, open_I, damping_B[open_I], number < SHARP
             )
             cost_I = self.cost(next_IxC, open_I)
@@ -146,7 +146,7 @@ class _LevenbergMarquardt:
         below_IxD = np.minimum(size_IxD, self.huber)
         return np.asarray((below_IxD * (size_IxD - below_IxD / 2)).sum(axis=1))
 
-    def steps_and_promised_falls(
+    def next_coefficients_and_promised_falls(
         self, now_IxC: Floats, rows_I: Any, damping_I: Floats, sharp: bool
     ) -> tuple[Floats, Floats]:
         """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
@@ -162,8 +162,8 @@ class _LevenbergMarquardt:
             push_IxN, error_IxN, out=np.ones_like(push_IxN), where=error_IxN != 0
         )
         curvature_IxN = (push_IxN == error_IxN).astype(np.float64) if sharp else weight_IxN
-        matrix_IxCxC = self.normal_matrices(e_IxN, curvature_IxN)
-        scale_IxC = np.einsum("icc->ic", self.normal_matrices(e_IxN, weight_IxN))
+        matrix_IxCxC = self.normal_matrices_with_ridge(e_IxN, curvature_IxN)
+        scale_IxC = np.einsum("icc->ic", self.normal_matrices_with_ridge(e_IxN, weight_IxN))
         damped_IxCxC = matrix_IxCxC.copy()
         np.einsum("icc->ic", damped_IxCxC)[...] += damping_I[:, None] * scale_IxC
         step_IxC = -np.linalg.solve(damped_IxCxC, slope_IxC[..., None])[..., 0]
@@ -175,7 +175,7 @@ class _LevenbergMarquardt:
         curved_I = np.einsum("ic,icd,id->i", step_IxC, matrix_IxCxC, step_IxC)
         return now_IxC + step_IxC, -(slope_IxC * step_IxC).sum(axis=1) - curved_I / 2
 
-    def normal_matrices(self, e_IxN: Floats, weight_IxN: Floats) -> Floats:
+    def normal_matrices_with_ridge(self, e_IxN: Floats, weight_IxN: Floats) -> Floats:
         """Sum over runs of weighted products of the errors' slopes, and the ridge [I, C, C]."""
         K = self.weights_NxK.shape[1]
         result = np.empty((len(e_IxN), K + 1, K + 1))

@@ -43,13 +43,13 @@ class Fit:
     @property
     def standard_error(self) -> Floats:
         """Standard deviation of the weights over them; NaN where fewer than two were fitted."""
-        return np.asarray(self._resampled_mixtures().std(axis=0, ddof=1))
+        return np.asarray(self._resampled_mixtures_or_nan().std(axis=0, ddof=1))
 
     def weight_quantile(self, share: float) -> Floats:
         """Weights [K] below which this share of the resampled ones lies; NaN as above."""
-        return np.asarray(np.quantile(self._resampled_mixtures(), share, axis=0))
+        return np.asarray(np.quantile(self._resampled_mixtures_or_nan(), share, axis=0))
 
-    def _resampled_mixtures(self) -> Floats:
+    def _resampled_mixtures_or_nan(self) -> Floats:
         """The resampled mixtures; two of NaN where fewer were fitted."""
         if self.fitted_resamples > 1:
             return self.optimum_SxK
@@ -106,7 +106,7 @@ def calibrate_intervals(
     A finder of epochs predicts the training that the mixture is for: where that reads its text more
     or less often than the runs, no held-out run tells of it. Others predict runs like these.
     """
-    goal, runs = swarm.final_inventory(), swarm.inventories_if_all_known()
+    goal, runs = swarm.final_or_common_inventory(), swarm.inventories_if_all_known()
     if finder.reads == "epochs" and goal is not None and runs is not None:
         had = np.array([run.tokens / run.available_K for run in runs])
         if not np.allclose(had, goal.tokens / goal.available_K):
@@ -121,7 +121,7 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
         swarm: The runs, with what is known of text.
         weights_K: The mixture that is trained on.
     """
-    goal, runs = swarm.final_inventory(), swarm.inventories_if_all_known()
+    goal, runs = swarm.final_or_common_inventory(), swarm.inventories_if_all_known()
     if goal is None or runs is None:
         return []
     wanted_K = goal.epochs(weights_K)
@@ -140,7 +140,9 @@ def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     ]
 
 
-def _fit_warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: int) -> list[str]:
+def _fit_warnings(
+    swarm: Swarm, result: FinderResult, fitted_resamples: int, resamples: int
+) -> list[str]:
     diagnostics, weights_NxK = result.diagnostics, swarm.weights_and_losses()[0]
     mixtures = len(np.unique(weights_NxK, axis=0))
     problems = []
@@ -163,9 +165,9 @@ def _fit_warnings(swarm: Swarm, result: FinderResult, fitted: int, resamples: in
     else:
         problems.append("nothing was fitted: the mixture is that of one row, with its noise")
     problems += epoch_warnings(swarm, result.weights_K)
-    if fitted < resamples / 2:
+    if fitted_resamples < resamples / 2:
         problems.append(
-            f"only {fitted} of {resamples} resampled tables could be fitted: the uncertainty is "
-            "too small; add rows"
+            f"only {fitted_resamples} of {resamples} resampled tables could be fitted: the "
+            "uncertainty is too small; add rows"
         )
     return problems

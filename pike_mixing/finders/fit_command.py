@@ -39,15 +39,15 @@ MOST_NAMED = 20
 """More losses of one weight than this are counted, not named."""
 
 
-def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
-    """The mixture that a finder finds for a table, for each target."""
+def fit_save_and_describe_targets(arguments: argparse.Namespace) -> str:
+    """The mixture that a finder finds for a table, for each target; `--save` keeps the fit."""
     if arguments.resamples < 0 or arguments.resamples == 1:
         raise InputError("--resamples: must be at least 2, or 0 for no uncertainty")
     if arguments.seed < 0:
         raise InputError("--seed: must not be negative")
     if arguments.save and len(arguments.target) > 1:
         raise InputError("--save: a file holds one predictor: give --target once")
-    parts = [_fit_save_and_describe_target(arguments, names) for names in arguments.target]
+    parts = [_fit_save_and_describe_target(arguments, texts) for texts in arguments.target]
     if arguments.format == "json":
         values = parts[0] if len(parts) == 1 else {"targets": parts}
         return json.dumps(values, indent=2, allow_nan=False)
@@ -55,10 +55,10 @@ def fitted_mixtures_text(arguments: argparse.Namespace) -> str:
 
 
 def _fit_save_and_describe_target(
-    arguments: argparse.Namespace, losses: Sequence[str]
+    arguments: argparse.Namespace, target_texts: Sequence[str]
 ) -> dict[str, Any]:
     """What is said of one target, as JSON values."""
-    swarm, target = options.read_swarm_and_target(arguments, losses)
+    swarm, target = options.read_swarm_and_target(arguments, target_texts)
     swarm, unread = swarm.without_unread_domains()
     finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
@@ -78,7 +78,7 @@ def _fit_save_and_describe_target(
         "epochs": _epochs_by_domain(swarm, result.result.weights_K),
         "resamples": result.fitted_resamples,
         "gain": _predicted_gain(result),
-        "interval": _loss_interval(result),
+        "interval": _loss_interval_and_coverage(result),
         "warnings": [
             *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
             *result.warnings,
@@ -87,7 +87,7 @@ def _fit_save_and_describe_target(
         "kl": getattr(finder, "kl", 0.0),
     }
     if len(arguments.phases) > 1:
-        values["schedule"] = schedule_settings(values["mixture"], arguments.phases)
+        values["schedule"] = schedule_rule_settings(values["mixture"], arguments.phases)
     if arguments.test is not None:
         values["test"] = _scores_on_test_table(arguments, swarm, finder, result)
     if arguments.save is not None:
@@ -101,7 +101,7 @@ def _fit_save_and_describe_target(
 
 def _epochs_by_domain(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
     """How often the mixture reads each domain's text; None where that is not known."""
-    goal = swarm.final_inventory()
+    goal = swarm.final_or_common_inventory()
     return None if goal is None else _by_domain_or_none(swarm, goal.epochs(weights_K))
 
 
@@ -110,10 +110,12 @@ def _by_domain_or_none(swarm: Swarm, values_K: Floats) -> dict[str, float | None
     return dict(zip(swarm.domains, values, strict=True))
 
 
-def schedule_settings(mixture: Mapping[str, float], phases: Sequence[float]) -> dict[str, Any]:
+def schedule_rule_settings(
+    phase_exposures: Mapping[str, float], phases: Sequence[float]
+) -> dict[str, Any]:
     """Settings of the rule `schedule` for exposures `0/<domain>`, `1/<domain>`, ... of phases."""
     points: list[dict[str, float]] = [{} for _ in phases]
-    for name, exposure in mixture.items():
+    for name, exposure in phase_exposures.items():
         phase, _, domain = name.partition("/")
         points[int(phase)][domain] = exposure / (phases[int(phase)] / sum(phases))
     at = np.concatenate([[0.0], np.cumsum(phases)[:-1] / sum(phases)])
@@ -130,7 +132,7 @@ def _predicted_gain(result: Fit) -> dict[str, float] | None:
     return {"value": value, "low": low, "high": high}
 
 
-def _loss_interval(result: Fit) -> dict[str, float] | None:
+def _loss_interval_and_coverage(result: Fit) -> dict[str, float] | None:
     """Where a run of the mixture would end, and how often such intervals held; None without."""
     found = result.result
     if result.intervals is None or found.predictor is None:
@@ -249,7 +251,7 @@ def _test_scores_lines(test: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _parse_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
+def _parse_and_normalise_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     """The mixture [K] that is asked for; each phase has its share of the run."""
     given = options.parse_numbers(arguments.mixture, "--mixture", swarm.domains)
     weights, count = dict.fromkeys(swarm.domains, 0.0) | given, len(swarm.domains)
@@ -258,22 +260,24 @@ def _parse_mixture(arguments: argparse.Namespace, swarm: Swarm) -> Floats:
     parts = [
         by_domain.shares_in_order({d: weights[d] for d in one}, one, "--mixture") for one in phases
     ]
-    return np.concatenate([s * part for s, part in zip(swarm.phase_shares(), parts, strict=True)])
+    shares = swarm.share_of_each_phase()
+    return np.concatenate([s * part for s, part in zip(shares, parts, strict=True)])
 
 
 def predicted_loss_text(arguments: argparse.Namespace) -> str:
     """The loss that a saved predictor gives a mixture."""
     kept = saved_predictors.load_predictor(arguments.predictor)
-    weights_K = _parse_mixture(arguments, kept.swarm)
+    weights_K = _parse_and_normalise_mixture(arguments, kept.swarm)
     losses = kept.predictor.losses(
         np.stack([weights_K, kept.optimum_K, kept.swarm.uniform_weights()])
     )
     mixture = _by_domain_or_none(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
-        half = kept.scale * float(
-            conformal_intervals.relative_uncertainty(kept.predictor, weights_K[None])[0]
+        uncertainty_1 = conformal_intervals.uncalibrated_uncertainty_or_ones(
+            kept.predictor, weights_K[None]
         )
+        half = kept.scale * float(uncertainty_1[0])
     values = {
         "mixture": mixture,
         "loss": float(losses[0]),

@@ -75,11 +75,12 @@ class Swarm:
         object.__setattr__(self, "losses", self.losses or self.domains)
 
     def weights_and_losses(
-        self, at_least: int = 1, because: str = "there is nothing to choose from"
+        self, fewest_mixtures: int = 1, because: str = "there is nothing to choose from"
     ) -> tuple[Floats, Floats]:
         """Mixtures [N, K] and losses [N, M] of runs that all have finite ones.
 
-        Of fewer different mixtures than `at_least` the InputError gives `because` as the reason.
+        With fewer different mixtures than `fewest_mixtures` the InputError gives `because` as the
+        reason.
         """
         for run in self.runs:
             if run.weights_K is None:
@@ -94,10 +95,11 @@ class Swarm:
                 )
         weights_NxK = np.array([run.weights_K for run in self.runs], dtype=np.float64)
         N, different = len(self.runs), len(np.unique(weights_NxK, axis=0))
-        if different < at_least:
+        if different < fewest_mixtures:
             raise InputError(
                 f"{N} proxy run(s){f' of {different} mixtures' if different < N else ''} are too "
-                f"few, at least {at_least} are needed: {because}; add proxy runs of other mixtures"
+                f"few, at least {fewest_mixtures} are needed: {because}; add proxy runs of other "
+                "mixtures"
             )
         return weights_NxK, np.array([run.loss_K for run in self.runs], dtype=np.float64)
 
@@ -142,7 +144,7 @@ class Swarm:
             return None
         return np.stack([i.epochs(w) for i, w in zip(known, weights_NxK, strict=True)])
 
-    def final_inventory(self) -> Inventory | None:
+    def final_or_common_inventory(self) -> Inventory | None:
         """`final`, else what all runs have in common; None where they differ or it is unknown."""
         known = self.inventories_if_all_known()
         if self.final is not None or known is None:
@@ -152,13 +154,13 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def weight_caps(self, epochs: float | None) -> Floats:
+    def weight_caps_or_infinity(self, epochs: float | None) -> Floats:
         """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`."""
         if epochs is None:
             return np.full(len(self.domains), np.inf)
         if len(self.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
-        if (goal := self.final_inventory()) is None:
+        if (goal := self.final_or_common_inventory()) is None:
             raise InputError(
                 "epochs: how much text there is for the mixture is not known: give the table "
                 "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
@@ -174,14 +176,14 @@ class Swarm:
             )
         return cap_K
 
-    def phase_shares(self) -> Floats:
+    def share_of_each_phase(self) -> Floats:
         """Share of each phase [P], summing to 1."""
         return np.array(self.phases) / np.sum(self.phases)
 
     def uniform_weights(self) -> Floats:
         """Equal weights of all domains, in every phase."""
         count = len(self.domains) // len(self.phases)
-        return np.repeat(self.phase_shares(), count) / count
+        return np.repeat(self.share_of_each_phase(), count) / count
 
     def target_weights(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""
@@ -195,7 +197,7 @@ class Predictor(Protocol):
         """The predicted loss of the target for each mixture [S], nats per token.
 
         `epochs_SxK` says how often each reads each domain's text; absent: with the inventory of
-        `Swarm.final_inventory`. Finders that see weights alone do not read it.
+        `Swarm.final_or_common_inventory`. Finders that see weights alone do not read it.
         """
 
     def optimum(self) -> Floats:

@@ -82,7 +82,9 @@ class MixingLaw(CheckedSettings):
         laws = program.laws
         weights_K, residual = solve_with_residual(program)
         full_K = weights_K >= program.cap_K - 1e-9
-        predicted_NxK, blocks = self._predict_held_out(weights_NxK, loss_NxK, program.target_K)
+        predicted_NxK, blocks = self._predict_held_out_losses_and_target(
+            weights_NxK, loss_NxK, program.target_K
+        )
         predicted_2 = program.loss(weights_K), program.loss(swarm.uniform_weights())
         diagnostics = cross_validation.fit_diagnostics(
             blocks.predicted_N, blocks.actual_N, weights_K, predicted_2
@@ -130,8 +132,8 @@ class MixingLaw(CheckedSettings):
                 if self.prior is None
                 else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
-            cap_K=self._weight_caps(swarm),
-            share_P=swarm.phase_shares(),
+            cap_K=self._weight_caps_or_infinity(swarm),
+            share_P=swarm.share_of_each_phase(),
         )
 
     def _mixtures_and_losses(self, swarm: Swarm) -> tuple[Floats, Floats]:
@@ -143,13 +145,13 @@ class MixingLaw(CheckedSettings):
             "in being held out",
         )
 
-    def _weight_caps(self, swarm: Swarm) -> Floats:
+    def _weight_caps_or_infinity(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.required_tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.weight_caps(self.epochs)
+        return swarm.weight_caps_or_infinity(self.epochs)
 
-    def _predict_held_out(
+    def _predict_held_out_losses_and_target(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
     ) -> tuple[Floats, HeldOut]:
         """The losses [N, K] of mixtures that the fit has not seen, and those of the target.

@@ -65,7 +65,8 @@ def find_weights(
         InputError: numbers that are no log-probabilities, an example that no proxy can produce, or
             no mixture within `tolerance` after `steps`.
     """
-    E, _ = _checked_probabilities(log_probability_ExK).shape
+    _refuse_bad_log_probabilities(log_probability_ExK)
+    E = len(log_probability_ExK)
     length_E = np.ones(E) if length_E is None else np.asarray(length_E, dtype=np.float64)
     if length_E.shape != (E,) or not (np.isfinite(length_E) & (length_E > 0)).all():
         raise InputError(f"length_E: give one positive length for each of the {E} examples")
@@ -100,14 +101,15 @@ def mixture_losses(log_probability_ExK: Floats, weights_SxK: Floats) -> Floats:
     Raises:
         InputError: numbers that are no log-probabilities, or an example that no proxy can produce.
     """
-    highest_E = _checked_probabilities(log_probability_ExK).max(axis=1)
+    _refuse_bad_log_probabilities(log_probability_ExK)
+    highest_E = log_probability_ExK.max(axis=1)
     ratio_ExK = np.exp(log_probability_ExK - highest_E[:, None])
     # A mixture without the only proxies that can produce an example has an infinite loss.
     with np.errstate(divide="ignore"):
         return -(np.log(weights_SxK @ ratio_ExK.T) + highest_E).mean(axis=1)
 
 
-def _checked_probabilities(log_probability_ExK: Floats) -> Floats:
+def _refuse_bad_log_probabilities(log_probability_ExK: Floats) -> None:
     shaped = log_probability_ExK.ndim == 2 and log_probability_ExK.size
     if not shaped or not (log_probability_ExK < np.inf).all():
         raise InputError(
@@ -120,4 +122,3 @@ def _checked_probabilities(log_probability_ExK: Floats) -> Floats:
             f"log_probability_ExK: no proxy gives example {int(impossible_E.argmax())} any "
             "probability: leave it out"
         )
-    return log_probability_ExK

@@ -70,15 +70,15 @@ def parse_numbers(
     option: str,
     names: Sequence[str] | None = None,
     *,
-    default: float | None = None,
+    value_of_bare_name: float | None = None,
     at_least: float = -math.inf,
 ) -> dict[str, float]:
     """Parses finite numbers by name, of the known names where these are given.
 
-    A name alone has the `default`, where there is one.
+    A name without =NUMBER has `value_of_bare_name`, where there is one.
     """
-    if default is not None:
-        texts = [text if "=" in text else f"{text}={default}" for text in texts]
+    if value_of_bare_name is not None:
+        texts = [text if "=" in text else f"{text}={value_of_bare_name}" for text in texts]
     values = parse_pairs(texts, option, lambda text: f"{text}=1")
     problems = [
         unknown_name_message(n, names, option)
@@ -114,7 +114,7 @@ def read_swarm_and_target(
     Losses are named as their columns or shorter, of weight 1 where none is given; a * is all losses
     of the swarm.
     """
-    weights = parse_numbers(target_texts, "--target", default=1.0, at_least=0)
+    weights = parse_numbers(target_texts, "--target", value_of_bare_name=1.0, at_least=0)
     swarm = swarm_of_options(arguments, None if "*" in weights else list(weights))
     every = dict.fromkeys(swarm.losses, weights.pop("*")) if "*" in weights else {}
     names = swarm_table.loss_names(weights, arguments.loss_columns or swarm_table.LOSS)
@@ -153,7 +153,7 @@ def swarm_of_options(
     sizes = parse_text_pairs(arguments.size_columns, "--size-columns")
     swarm_table.refuse_unknown_names(sizes, SIZES, "--size-columns")
     swarm = swarm_table.read_swarm(
-        catalogue.find_table(path),
+        catalogue.packaged_table_or_path(path),
         losses,
         metrics=metrics,
         where=where,
@@ -164,10 +164,12 @@ def swarm_of_options(
         skip_unmeasured=arguments.skip_unmeasured,
         run=getattr(arguments, "run_column", None),
     )
-    return _with_inventory(swarm, arguments.available, arguments.budget)
+    return _with_final_and_run_inventories(swarm, arguments.available, arguments.budget)
 
 
-def _with_inventory(swarm: Swarm, available: Sequence[str], budget: float | None) -> Swarm:
+def _with_final_and_run_inventories(
+    swarm: Swarm, available: Sequence[str], budget: float | None
+) -> Swarm:
     """The swarm with what is typed in of text: of the final training, and of runs without any."""
     if budget is not None and not 0 < budget < math.inf:
         raise InputError(f"--budget: {budget:g} must be a finite number of tokens above 0")

@@ -43,7 +43,7 @@ def predictor_record(
     """JSON values of what a finder of this name has fitted, if it predicts losses."""
     if result.predictor is None or "held_out_rmse" not in result.diagnostics:
         raise InputError(f"the finder {name!r} predicts no losses: there is nothing to save")
-    found, goal = fit.calibrate_intervals(finder, swarm, result), swarm.final_inventory()
+    found, goal = fit.calibrate_intervals(finder, swarm, result), swarm.final_or_common_inventory()
     return {
         "format": FORMAT,
         "finder": name,

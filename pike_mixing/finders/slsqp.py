@@ -13,7 +13,7 @@ def minimise_over_simplex(
     start_K: Floats,
     slope: Callable[[Floats], Floats],
     bounds: Sequence[tuple[float, float]],
-    constraints: Sequence[Mapping[str, Any]] = (),
+    further_constraints: Sequence[Mapping[str, Any]] = (),
     *,
     steps: int = 1000,
     ftol: float = 1e-10,
@@ -28,6 +28,6 @@ def minimise_over_simplex(
         jac=slope,
         method="SLSQP",
         bounds=bounds,
-        constraints=[sums_to_1, *constraints],
+        constraints=[sums_to_1, *further_constraints],
         options={"maxiter": steps, "ftol": ftol},
     )

@@ -82,7 +82,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
             )
             held_out_NxM[part] = model.losses(weights_NxK[part], _select_rows(epochs_NxK, part))
             of_rest = dataclasses.replace(surface, model=model)
-            uncertainty_N[part] = of_rest.relative_uncertainty(weights_NxK[part])
+            uncertainty_N[part] = of_rest.uncalibrated_uncertainty_or_ones(weights_NxK[part])
         predicted_N = held_out_NxM @ surface.target_M
         target_N = loss_NxM @ surface.target_M
         weights_K = surface.optimum()
@@ -120,10 +120,9 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         )
 
     def _build_surface(self, swarm: Swarm, model: LossModel, start_SxK: Floats) -> "Surface":
-        cap_K = np.minimum(swarm.weight_caps(self.epochs), 1)
-        return Surface(
-            model, swarm.target_weights(self.target), swarm.final_inventory(), cap_K, start_SxK
-        )
+        cap_K = np.minimum(swarm.weight_caps_or_infinity(self.epochs), 1)
+        goal = swarm.final_or_common_inventory()
+        return Surface(model, swarm.target_weights(self.target), goal, cap_K, start_SxK)
 
 
 def _select_rows(values_NxK: Floats | None, rows: Any) -> Floats | None:
@@ -147,8 +146,8 @@ class Surface:
             epochs_SxK = self.goal.epochs(weights_SxK)
         return self.model.losses(weights_SxK, epochs_SxK) @ self.target_M
 
-    def relative_uncertainty(self, weights_SxK: Floats) -> Floats:
-        """How unsure the model is of each mixture [S]: 1 where it tells no standard deviations."""
+    def uncalibrated_uncertainty_or_ones(self, weights_SxK: Floats) -> Floats:
+        """Standard deviations by the model's own account [S], nats; 1 where it tells none."""
         tell = getattr(self.model, "standard_deviations", None)
         if tell is None:
             return np.ones(len(weights_SxK))

@@ -199,15 +199,17 @@ def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list
     """The rows that have these values: as numbers, as texts, or within a range A..B."""
     refuse_unknown_names(where, columns, f"{path}: where")
     rows = range(len(next(iter(columns.values()))))
-    result = [
-        n for n in rows if all(_matches_condition(columns[name][n], v) for name, v in where.items())
-    ]
+
+    def is_chosen(n: int) -> bool:
+        return all(_matches_value_or_range(columns[name][n], v) for name, v in where.items())
+
+    result = list(filter(is_chosen, rows))
     if not result:
         raise InputError(f"{path}: no row has {dict(where)}: check the values")
     return result
 
 
-def _matches_condition(value: object, wanted: str) -> bool:
+def _matches_value_or_range(value: object, wanted: str) -> bool:
     low, dots, high = wanted.partition("..")
     with contextlib.suppress(ValueError):
         return float(low) <= float(str(value)) <= float(high if dots else low)

@@ -92,7 +92,7 @@ def render_page(
         )
     record = json.loads(path.read_text(encoding="utf-8"))
     settings = record["settings"]
-    goal = kept.swarm.final_inventory()
+    goal = kept.swarm.final_or_common_inventory()
     known = {} if goal is None else dict(zip(domains, goal.available_K.tolist(), strict=True))
     stock = {**known, **(settings.get("tokens_by_domain") or {}), **(inventory or {})}
     if further := [name for name in stock if name not in domains]:
@@ -204,6 +204,6 @@ def _trainer_format_as_json(trainer_format: TrainerFormat) -> dict[str, Any]:
         "reads": trainer_format.reads,
         "wants": trainer_format.wants,
         "needsRows": trainer_format.needs_rows,
-        "named": trainer_format.has_plain_names,
+        "named": trainer_format.has_unquoted_names,
         "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
     }

@@ -123,7 +123,7 @@ def export_from_options(arguments: argparse.Namespace) -> str:
             written.
     """
     if arguments.trainer is None:
-        if problem := _missing_trainer_problem(arguments):
+        if problem := _options_without_trainer_problem(arguments):
             raise InputError(problem)
         return "\n".join(
             f"{name:<20}  {one.trainer}: a share of {one.counts}" for name, one in FORMATS.items()
@@ -151,7 +151,7 @@ def export_from_options(arguments: argparse.Namespace) -> str:
     used = {name: paths[name] for name in plan.read_domains}
     if form.has_fields:
         refuse(_field_problems(used, fields))
-        remarks += _repetition_remarks(plan, used)
+        remarks += _remarks_on_repeated_domains(plan, used)
     absent = _absent_path_remarks(used)
     remarks = [f"{arguments.trainer}: shares are of: {form.counts}", *absent, *remarks]
     if form.next_step is not None:
@@ -174,7 +174,7 @@ def _unknown_trainer_message(name: str) -> str:
     return unknown_name_message(name, FORMATS, "trainer")
 
 
-def _missing_trainer_problem(arguments: argparse.Namespace) -> str | None:
+def _options_without_trainer_problem(arguments: argparse.Namespace) -> str | None:
     """What to type where options stand without a trainer; None where there are no options."""
     lists = {name: getattr(arguments, name) or [] for name in ("mixture", "path", "field")}
     others = (arguments.file, arguments.steps, arguments.tokens, arguments.rows, arguments.epochs)
@@ -225,7 +225,7 @@ def _field_problems(paths: Mapping[str, str], fields: Mapping[str, str]) -> list
     return [problem for problem in found if problem is not None]
 
 
-def _repetition_remarks(plan: Plan, paths: Mapping[str, str]) -> list[str]:
+def _remarks_on_repeated_domains(plan: Plan, paths: Mapping[str, str]) -> list[str]:
     """How often domains are read until the largest ends: a line for each that is read twice.
 
     Nothing where the files of a domain are not here, and of a schedule.
@@ -359,7 +359,7 @@ def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) ->
                 f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
                 f"'{domain}={paths[domain].rstrip('/')}/*.txt'"
             )
-        texts = [paths.get(domain, ""), *([domain] if form.has_plain_names else [])]
+        texts = [paths.get(domain, ""), *([domain] if form.has_unquoted_names else [])]
         marks = sorted({repr(c) for text in texts for c in text if c in form.forbidden})
         if marks:
             problems.append(
@@ -536,7 +536,7 @@ def _plan_of_values(values: Any, place: str, steps: int | None, tokens: float | 
         phases = values["phases"]
         if len(phases) > 1:
             return plan_of_rule(
-                fit_command.schedule_settings(values["optimum"], phases), place, steps, tokens
+                fit_command.schedule_rule_settings(values["optimum"], phases), place, steps, tokens
             )
         return plan_of_shares(values["optimum"], place)
     if isinstance(values.get("rule"), dict):

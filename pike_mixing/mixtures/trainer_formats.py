@@ -97,7 +97,7 @@ class TrainerFormat:
         """What is refused, except ramps, weights of losses and rules that follow signals."""
         names = {" ": "space", "\t": "tab", "\n": "line break"}
         marks = [names.get(mark, f"`{mark}`") for mark in self.forbidden]
-        where = "paths and names" if self.has_plain_names else "paths"
+        where = "paths and names" if self.has_unquoted_names else "paths"
         told = [f"in {where}: {', '.join(marks)}"] if marks else []
         told += ["text files"] * (self.reads in ("", "npy"))
         told += ["files of endings that it does not read"] * (self.reads not in (None, "", "npy"))
@@ -107,7 +107,7 @@ class TrainerFormat:
         )
 
     @property
-    def has_plain_names(self) -> bool:
+    def has_unquoted_names(self) -> bool:
         """Whether its parser sees domains' names as they are."""
         items = [p.item for file in self.files.values() for p in file if isinstance(p, EachDomain)]
         return any("{name}" in item for item in items)

@@ -72,10 +72,8 @@ class Trial:
     """The saved law of the mean of all losses."""
 
 
-def judge_law_on_public_models(seed: int = 0) -> Trial:
+def judge_law_on_public_models(bootstrap_seed: int = 0) -> Trial:
     """Fits the law to the runs of 1M, and judges it on those of 1B.
-
-    Intervals are drawn by the seed.
 
     Raises:
         InputError: scipy is not installed.
@@ -83,7 +81,7 @@ def judge_law_on_public_models(seed: int = 0) -> Trial:
     refuse_without_package(
         "try", "scipy", ", or name the extra: `uvx --from './pike_mixing[try]' pike-mixing try`"
     )
-    path = catalogue.find_table(Path("regmix"))
+    path = catalogue.packaged_table_or_path(Path("regmix"))
     proxies = swarm_table.read_swarm(path, where={"set": "train", "parameters": "1e6"})
     models = swarm_table.read_swarm(path, where={"parameters": "1e9"})
     finder: Any = build_finder.build_finder(FINDER, {}, "try")
@@ -96,6 +94,7 @@ def judge_law_on_public_models(seed: int = 0) -> Trial:
     predicted_2xN = np.stack([predictor.losses(weights_NxK) for predictor in aimed])
     measured_2xN = np.stack([loss_NxM @ models.target_weights(t) for t in targets])
     pairs = zip(predicted_2xN, measured_2xN, strict=True)
+    scores = [prediction_scores.score_predictions(*p, seed=bootstrap_seed) for p in pairs]
     diagnostics = result.diagnostics
     return Trial(
         domains=proxies.domains,
@@ -103,7 +102,7 @@ def judge_law_on_public_models(seed: int = 0) -> Trial:
         weights_NxK=weights_NxK,
         predicted_2xN=predicted_2xN,
         measured_2xN=measured_2xN,
-        scores=tuple(prediction_scores.score_predictions(*pair, seed=seed) for pair in pairs),
+        scores=tuple(scores),
         chosen_K=weights_NxK[predicted_2xN[1].argmin()],
         optimum_K=result.weights_K,
         predicted_gain=diagnostics["predicted_loss_uniform"] - diagnostics["predicted_loss"],

@@ -13,9 +13,10 @@ import functools
 import itertools
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pike_mixing.arrays import Array, Floats, Ints
-from pike_mixing.numerics.moments import root_mean_square
+from pike_mixing.numerics.moments import root_mean_square_or_one
 
 Means = dict[str, Array]
 """Running means by name, which `with_batch_losses` makes and takes: parts of a method's state."""
@@ -38,16 +39,16 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
     variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
 
-    def running_mean(name: str, value_P: Floats, power: int) -> Floats:
-        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (power + 1)
+    def mean_with_batch(name: str, value_P: Floats, row_power: int) -> Floats:
+        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (row_power + 1)
         return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
 
     first_P = state["first_loss_K"][seen_K]
     values = {
         "first_loss_K": np.where(np.isnan(first_P), loss_P, first_P),
-        "early_loss_K": running_mean("early_loss_K", loss_P, 3),
-        "late_loss_K": running_mean("late_loss_K", loss_P, 7),
-        "row_variance_K": running_mean("row_variance_K", variance_P, 1),
+        "early_loss_K": mean_with_batch("early_loss_K", loss_P, 3),
+        "late_loss_K": mean_with_batch("late_loss_K", loss_P, 7),
+        "row_variance_K": mean_with_batch("row_variance_K", variance_P, 1),
         "rows_K": n_P,
         "last_loss_K": loss_P,
         "last_count_K": count_P,
@@ -58,27 +59,26 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     return state | changed
 
 
-def loss_decreases_and_variances(state_P: Means, worth_P: Floats) -> tuple[Floats, Floats]:
-    """How fast the losses fall per row, in root mean squares, and the variances of that.
+def normalised_loss_decreases_and_variances(
+    state_P: Means, loss_weight_P: Floats
+) -> tuple[Floats, Floats]:
+    """How fast the weighted losses fall per row, in root mean squares, and the variances of that.
 
     Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
     the slope is s = 8 (early - late), and the fall per row s/N. The slope has the variance
     64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
     """
     n_P = state_P["rows_K"]
-    decrease_P = worth_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
-    variance_P = worth_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
-    unit = root_mean_square(decrease_P)
+    decrease_P = loss_weight_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
+    variance_P = loss_weight_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
+    unit = root_mean_square_or_one(decrease_P)
     return (decrease_P / unit).clip(min=0), variance_P / unit**2
 
 
-def scores_of_fallen_losses(score_P: Floats, state_P: Means) -> Floats:
-    """The scores, without those below 0 of domains that have not fallen by more than the mean part.
-
-    The part of a loss that has fallen is 1 - late / first.
-    """
+def has_fallen_more_than_mean(state_P: Means) -> NDArray[np.bool_]:
+    """Whether each loss has fallen by a larger part of its first value than the mean domain's."""
     fallen_P = 1 - state_P["late_loss_K"] / state_P["first_loss_K"]
-    return np.where((score_P < 0) & ~(fallen_P > fallen_P.mean()), 0.0, score_P)
+    return fallen_P > fallen_P.mean()
 
 
 DELTA = 1e-3
@@ -93,7 +93,7 @@ FEW = 32
 
 
 @functools.cache
-def smoothing_matrix(window: int) -> Floats:
+def cubic_smoothing_matrix(window: int) -> Floats:
     """Matrix that replaces a window's values by its cubic least-squares fit (Savitzky-Golay).
 
     The middle row smooths in the interior, the rows behind it at the end of a series.

@@ -26,7 +26,7 @@ def variance_of_rows(
     return (weighted_squares - rows * squared_norm) / degrees_of_freedom
 
 
-def root_mean_square(value_P: Floats) -> np.float64:
+def root_mean_square_or_one(value_P: Floats) -> np.float64:
     """The root of the mean square; 1 where all are 0. NumPy's, whose square raises no error."""
     largest = np.abs(value_P).max(initial=0)
     if largest == 0:

@@ -57,12 +57,12 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
     active, best = [first], LowestPoint(part_P / norm_P, float("nan"), np.inf)
     for _ in range(20 * (P + 1)):
         slope_A, b_A = 1 / norm_P[active], (linear_P / norm_P)[active]
-        step_A, furthest = _step_and_longest_fraction(
+        step_A, is_unbounded = _step_and_is_unbounded(
             part_P[active], slope_A, b_A / c, cosine_PxP[active][:, active]
         )
         limit_A = np.where(step_A < 0, -part_P[active] / step_A, np.inf)
         blocking = int(limit_A.argmin())
-        if limit_A[blocking] <= furthest:
+        if limit_A[blocking] <= (np.inf if is_unbounded else 1):
             part_P[active] += limit_A[blocking] * step_A
             part_P[active.pop(blocking)] = 0
             continue
@@ -81,10 +81,10 @@ def lowest_point(linear_P: Floats, c: float, gram_PxP: Floats) -> LowestPoint:
     return best
 
 
-def _step_and_longest_fraction(
+def _step_and_is_unbounded(
     part_A: Floats, slope_A: Floats, b_A: Floats, cosine_AxA: Floats
-) -> tuple[Floats, float]:
-    """Step to the lowest point among all s with slope . s = 1, and how much of it may be taken.
+) -> tuple[Floats, bool]:
+    """Step to the lowest point among all s with slope . s = 1, or the way down if there is none.
 
     Where the gradient of b . s + |s|_C - lambda slope . s vanishes, s is p + |s|_C q with
     p ~ C^-1 slope and q = -C^-1 b made to keep the constraint. p and q are C-orthogonal, hence
@@ -95,9 +95,9 @@ def _step_and_longest_fraction(
     q_A = toward_Ax2[:, 1] - (slope_A @ toward_Ax2[:, 1]) * p_A
     squared_q = float(q_A @ cosine_AxA @ q_A)
     if squared_q >= 1:
-        return q_A, float("inf")
+        return q_A, True
     length = float(np.sqrt(p_A @ cosine_AxA @ p_A / (1 - squared_q)))
-    return p_A + length * q_A - part_A, 1.0
+    return p_A + length * q_A - part_A, False
 
 
 @np.errstate(invalid="ignore")

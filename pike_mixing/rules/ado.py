@@ -103,23 +103,23 @@ class ADO(Method):
             state["law_Kx3"] = self.fit_laws(state, step, signals.batch_rows)
         if np.isnan(state["law_Kx3"]).any():
             return state
-        return state | self.with_next_weights(state, (step + 1) * signals.batch_rows, step)
+        return self.with_next_weights(state, (step + 1) * signals.batch_rows, step)
 
-    def with_next_weights(self, state: State, rows: int, t: int) -> State:
-        """The weights after step t, when `rows` rows of all domains have been seen.
+    def with_next_weights(self, state: State, rows_seen: int, step: int) -> State:
+        """The state with the weights after step t, when n rows of all domains have been seen.
 
         slope_k = max(alpha_k, 0.05) reducible_k / n;  rho ~ mu h^0.5 slope, at least `min_weight`;
         w = 0.9 average + 0.1 rho;  average <- average + (rho - average) / (t + 1).
         """
         alpha_K = state["law_Kx3"][:, 2].clip(min=0.05)
-        slope_K = alpha_K * laws.reducible_losses(state["law_Kx3"], rows) / rows
+        slope_K = alpha_K * laws.reducible_losses(state["law_Kx3"], rows_seen) / rows_seen
         rho_K = state["prior_K"] * np.sqrt(state["share_K"]) * slope_K
         rho_K = (rho_K / rho_K.sum()).clip(min=self.min_weight)
         rho_K = rho_K / rho_K.sum()
         average_K = state["average_K"]
-        return {
+        return state | {
             "weights_K": 0.9 * average_K + 0.1 * rho_K,
-            "average_K": average_K + (rho_K - average_K) / (t + 1),
+            "average_K": average_K + (rho_K - average_K) / (step + 1),
         }
 
     def with_losses(self, state: State, loss_K: Floats, step: int) -> State:
@@ -134,24 +134,25 @@ class ADO(Method):
             return state
         # The first full window smooths the beginning of the series too, later ones their middle.
         begin = 0 if step == self.window - 1 else self.window // 2
-        step_T, smooth_TxK = self.extended_history(state, step, begin, self.window // 2 + 1)
+        places = range(begin, self.window // 2 + 1)
+        step_T, smooth_TxK = self.history_extended_from_window(state, step, places)
         if len(step_T) > self.points:
             stride = np.asarray(2 * state["stride"])
             kept_T = (step_T - self.ignore) % stride == 0
             state["stride"], step_T, smooth_TxK = stride, step_T[kept_T], smooth_TxK[kept_T]
         return state | {"step_T": step_T, "smooth_TxK": smooth_TxK}
 
-    def extended_history(
-        self, state: State, step: int, begin: int, end: int
+    def history_extended_from_window(
+        self, state: State, last_step: int, places_in_window: range
     ) -> tuple[Ints, Floats]:
         """The history of steps and smoothed losses, with those places that are points of a fit.
 
-        Places begin to end are those of the last window, which ends with the step.
+        The window is the last one, which ends with the last step.
         """
-        place = np.arange(begin, end)
-        step_P = step - self.window + 1 + place
+        place = np.array(places_in_window)
+        step_P = last_step - self.window + 1 + place
         point_P = (step_P >= self.ignore) & ((step_P - self.ignore) % state["stride"] == 0)
-        rows_PxW = laws.smoothing_matrix(self.window)[place[point_P]]
+        rows_PxW = laws.cubic_smoothing_matrix(self.window)[place[point_P]]
         # A matrix product may give equal columns sums that differ in their last bits.
         smooth_PxK = np.einsum("pw,wk->pk", rows_PxW, state["recent_WxK"])
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
@@ -164,7 +165,8 @@ class ADO(Method):
         """
         if len(state["recent_WxK"]) < self.window:
             return state["law_Kx3"]
-        step_T, smooth_TxK = self.extended_history(state, step, self.window // 2 + 1, self.window)
+        places = range(self.window // 2 + 1, self.window)
+        step_T, smooth_TxK = self.history_extended_from_window(state, step, places)
         if len(step_T) < FEWEST:
             return state["law_Kx3"]
         for k in np.flatnonzero(smooth_TxK.min(axis=0) < np.exp(self.min_log_irreducible)):

@@ -97,10 +97,10 @@ class Aioli(Method):
         return (
             state
             if self.leaning_domain(state, signals.step) is not None
-            else self.with_updated_weights(state)
+            else self.with_graph_and_weights(state)
         )
 
-    def with_updated_weights(self, state: State) -> State:
+    def with_graph_and_weights(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
         graph_KxK = normalised_graph(
@@ -132,9 +132,9 @@ def normalised_graph(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
     return result_KxK / result_KxK.sum() if result_KxK.any() else result_KxK
 
 
-def leaning_mixtures(K: int, lean: float) -> Floats:
-    """M_KxK: row i is the mixture that leans to domain i, `lean` on it and the rest elsewhere."""
-    others = (1 - lean) / max(K - 1, 1)
+def leaning_mixtures(K: int, diagonal_weight: float) -> Floats:
+    """M_KxK: row i leans to domain i, with the diagonal weight on it and the rest elsewhere."""
+    others = (1 - diagonal_weight) / max(K - 1, 1)
     leaning_KxK = np.full((K, K), others)
-    np.fill_diagonal(leaning_KxK, lean if K > 1 else 1.0)
+    np.fill_diagonal(leaning_KxK, diagonal_weight if K > 1 else 1.0)
     return leaning_KxK

@@ -55,7 +55,7 @@ class DoReMi(Method):
         """The fixed q: the proxy weighs losses, not rows."""
         return state["sampling_K"]
 
-    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats:
         """(w_k / q_k) b_k / sum_j (w_j / q_j) b_j, with the weights that this batch leads to.
 
         So the loss is the mean over the batch's tokens, each weighed w/q: not the sum of the

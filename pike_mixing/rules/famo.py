@@ -50,26 +50,25 @@ class FAMO(Mix):
             "updates_K": np.zeros(len(domains), dtype=np.int64),
         }
 
-    def loss_weights(self, state: State, signals: Signals) -> Floats | None:
+    def loss_weights(self, state: State, signals: Signals) -> Floats:
         """(z_k / D_k) / sum_j z_j / D_j with z = softmax(xi): the gradient of sum_k z_k log D_k.
 
         They sum to 1, Mix's scale. A domain without rows has weight 0.
         """
         assert signals.loss_K is not None
-        pull_K = softmax_of_measured(state["logits_K"], signals.loss_K) / self.losses_above_bounds(
-            state, signals.loss_K, signals
-        )
+        logits_K = np.where(np.isnan(signals.loss_K), np.nan, state["logits_K"])
+        above_K = self.checked_losses_minus_bounds(state, signals.loss_K, signals.step)
+        pull_K = softmax_keeping_nan(logits_K) / above_K
         return np.nan_to_num(pull_K / np.nansum(pull_K))
 
     def observe(self, state: State, signals: Signals) -> State:
         """Adam on xi with gradient z (delta - z . delta) + gamma xi, delta the fall of log D."""
         if signals.loss_K is None or signals.loss_after_K is None:
             return state
-        before_K = self.losses_above_bounds(state, signals.loss_K, signals)
-        delta_K = np.log(before_K) - np.log(
-            self.losses_above_bounds(state, signals.loss_after_K, signals)
-        )
-        z_K = softmax_of_measured(state["logits_K"], delta_K)
+        before_K = self.checked_losses_minus_bounds(state, signals.loss_K, signals.step)
+        after_K = self.checked_losses_minus_bounds(state, signals.loss_after_K, signals.step)
+        delta_K = np.log(before_K) - np.log(after_K)
+        z_K = softmax_keeping_nan(np.where(np.isnan(delta_K), np.nan, state["logits_K"]))
         slope_K = z_K * (delta_K - np.nansum(z_K * delta_K)) + self.gamma * state["logits_K"]
         present_K = ~np.isnan(slope_K)
         first_K = BETA1 * state["first_K"] + (1 - BETA1) * slope_K
@@ -86,19 +85,19 @@ class FAMO(Mix):
         }
         return state | {n: np.where(present_K, new, state[n]) for n, new in moved.items()}
 
-    def losses_above_bounds(self, state: State, loss_K: Floats, signals: Signals) -> Floats:
+    def checked_losses_minus_bounds(self, state: State, loss_K: Floats, step: int) -> Floats:
         """D_k = L_k - m_k + 1e-8, NaN for a domain without rows; refuses a loss below its bound."""
         bound_K = state["bound_K"]
         problems = [
             f"lower_bounds: {bound_K[k]:g} of the run's domain {k + 1} is above its loss "
-            f"{loss_K[k]:g} at step {signals.step}: lower it (losses must not be negative)"
+            f"{loss_K[k]:g} at step {step}: lower it (losses must not be negative)"
             for k in np.flatnonzero(loss_K < bound_K)
         ]
         refuse(problems)
         return loss_K - bound_K + EPSILON
 
 
-def softmax_of_measured(logits_K: Floats, measured_K: Floats) -> Floats:
-    """Softmax of the logits of the domains that were measured; NaN for the others."""
-    z_K = softmax(np.where(np.isnan(measured_K), -np.inf, logits_K))
-    return np.where(np.isnan(measured_K), np.nan, z_K)
+def softmax_keeping_nan(logits_K: Floats) -> Floats:
+    """Softmax of the logits that are not NaN; NaN for the others."""
+    absent_K = np.isnan(logits_K)
+    return np.where(absent_K, np.nan, softmax(np.where(absent_K, -np.inf, logits_K)))

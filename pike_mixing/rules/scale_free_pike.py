@@ -35,11 +35,11 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.numerics.laws import (
-    loss_decreases_and_variances,
-    scores_of_fallen_losses,
+    has_fallen_more_than_mean,
+    normalised_loss_decreases_and_variances,
     with_batch_losses,
 )
-from pike_mixing.numerics.moments import root_mean_square, shrunk_distances_from_mean
+from pike_mixing.numerics.moments import root_mean_square_or_one, shrunk_distances_from_mean
 from pike_mixing.numerics.simplex import log_softmax, logsumexp
 from pike_mixing.setting_limits import (
     PositiveFloat,
@@ -166,19 +166,19 @@ class ScaleFreePiKE(Method):
         if signals.statistics is None:
             return state
         # The unit of u is no matter: equal ones leave every bit.
-        worth_K = state["target_K"] / state["target_K"].max()
-        q_K = worth_K * signals.statistics.squared_norm_unbiased_K
+        loss_weight_K = state["target_K"] / state["target_K"].max()
+        q_K = loss_weight_K * signals.statistics.squared_norm_unbiased_K
         state = with_gradient_scores(state, q_K)
         measured_K = np.isfinite(q_K) & (state["estimates_K"] >= LEAST_ESTIMATES)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
         measured_K &= np.isfinite(state["log_prior_K"])
-        return state | {"log_weights_K": self.updated_log_weights(state, worth_K, measured_K)}
+        return state | {"log_weights_K": self.updated_log_weights(state, loss_weight_K, measured_K)}
 
-    def updated_log_weights(self, state: State, worth_K: Floats, measured_K: Array) -> Floats:
+    def updated_log_weights(self, state: State, loss_weight_K: Floats, measured_K: Array) -> Floats:
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
-        `worth_K` is u over its largest.
+        `loss_weight_K` is u over its largest.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
         updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
@@ -190,13 +190,15 @@ class ScaleFreePiKE(Method):
             score_P = smaller_of_same_sign(
                 shrunk_distances_from_mean(*mean_scores_and_variances(state_P)),
                 shrunk_distances_from_mean(
-                    *loss_decreases_and_variances(state_P, worth_K[measured_K])
+                    *normalised_loss_decreases_and_variances(state_P, loss_weight_K[measured_K])
                 ),
             )
-            lead_P = self.strength * scores_of_fallen_losses(score_P, state_P)
-            log_tau_K[measured_K] = log_target_weights(state_P["log_prior_K"], lead_P)
+            score_P[(score_P < 0) & ~has_fallen_more_than_mean(state_P)] = 0
+            lead_P = self.strength * score_P
+            log_prior_P = state_P["log_prior_K"]
+            log_tau_K[measured_K] = log_prior_moved_to_leaders(log_prior_P, lead_P)
         log_mass = logsumexp(log_v_K[updated_K])
-        log_v_K[updated_K] = log_mass + log_weights_after_step(
+        log_v_K[updated_K] = log_mass + log_weights_at_most_halfway(
             log_softmax(log_tau_K[updated_K]), log_v_K[updated_K] - log_mass, self.max_change
         )
         return log_v_K
@@ -211,7 +213,7 @@ def with_gradient_scores(state: State, estimate_K: Floats) -> State:
     moves. Noise is not understated.
     """
     known_K = np.isfinite(estimate_K)
-    score_K = estimate_K / root_mean_square(estimate_K[known_K])
+    score_K = estimate_K / root_mean_square_or_one(estimate_K[known_K])
     second_K = known_K & (state["estimates_K"] > 0)
     squared_K = (score_K - state["last_K"]) ** 2 / 2
     mean_K, scatter_K = state["mean_K"], state["scatter_K"]
@@ -240,7 +242,7 @@ def smaller_of_same_sign(one_P: Floats, other_P: Floats) -> Floats:
     return np.where(one_P * other_P > 0, np.sign(one_P) * smaller_P, 0.0)
 
 
-def log_target_weights(log_prior_P: Floats, lead_P: Floats) -> Floats:
+def log_prior_moved_to_leaders(log_prior_P: Floats, lead_P: Floats) -> Floats:
     """Log tau: the prior without what domains of a negative lead give to those of a positive one.
 
     Where none has a positive lead, those of the largest get it by their prior weights: of lead 0,
@@ -254,7 +256,7 @@ def log_target_weights(log_prior_P: Floats, lead_P: Floats) -> Floats:
     )
 
 
-def log_weights_after_step(
+def log_weights_at_most_halfway(
     log_goal_P: Floats, log_weights_P: Floats, max_divergence: float
 ) -> Floats:
     """Weights half way to a goal in logarithms, or nearer, with KL(new || old) <= max_divergence.
@@ -265,14 +267,14 @@ def log_weights_after_step(
     def point(share: float) -> Floats:
         return log_softmax(log_weights_P + share * (log_goal_P - log_weights_P))
 
-    def divergence(share: float) -> float:
+    def divergence_from_old(share: float) -> float:
         log_new_P = point(share)
         return float((np.exp(log_new_P) * (log_new_P - log_weights_P)).sum())
 
     share, step = 0.5, 0.5
-    if divergence(share) <= max_divergence:
+    if divergence_from_old(share) <= max_divergence:
         return point(share)
     for _ in range(50):
         step /= 2
-        share += step if divergence(share) <= max_divergence else -step
+        share += step if divergence_from_old(share) <= max_divergence else -step
     return point(share - step)

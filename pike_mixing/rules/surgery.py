@@ -282,11 +282,11 @@ class PCGrad(Surgeon):
     ) -> Floats:
         """Coefficients of the sum of the projected gradients, lines 8-9."""
         order = shuffled_others(state["key_K"][present_P], signals.step)
-        sum_P = coefficients_without_conflicts(gram_PxP, order).sum(axis=0)
+        sum_P = coefficients_of_each_projected_gradient(gram_PxP, order).sum(axis=0)
         return sum_P / len(sum_P) if self.scale == "mix" else sum_P
 
 
-def coefficients_without_conflicts(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
+def coefficients_of_each_projected_gradient(gram_PxP: Floats, orders: list[list[int]]) -> Floats:
     """Lines 2-7 for all i: g'_i = sum_j a_ij g_j as the coefficients a_PxP.
 
     Starting from g'_i = g_i, for j in random order: if g'_i . g_j < 0,

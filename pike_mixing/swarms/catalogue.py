@@ -74,14 +74,15 @@ BYTES_PER_TOKEN = 4
 """Of English text and usual vocabularies, roughly: no table of RegMix tells its tokens."""
 
 
-def _regmix_pair(split: str, size: str, parameters: str, tokens: str) -> TablePair:
-    labels = {"set": split, "parameters": parameters, "tokens": tokens}
+def _regmix_pair(split: str, size: str, parameters_cell: str, tokens_cell: str) -> TablePair:
+    labels = {"set": split, "parameters": parameters_cell, "tokens": tokens_cell}
     files = (f"data/{split}_mixture_{size}.csv", f"data/{split}_pile_loss_{size}.csv")
     return TablePair(*files, labels)
 
 
-def _olmix_swarm(name: str, revision: str, about: str) -> PublicSwarm:
-    part = TablePair(f"{name}_ratios.csv", f"{name}_metrics.csv", {"parameters": "3e7"})
+def _olmix_swarm(file_prefix: str, revision: str, about: str) -> PublicSwarm:
+    files = (f"{file_prefix}_ratios.csv", f"{file_prefix}_metrics.csv")
+    part = TablePair(*files, {"parameters": "3e7"})
     return PublicSwarm(about, "allenai/olmix", revision, "Apache-2.0", (part,))
 
 
@@ -133,7 +134,7 @@ def recorded_digests(name: str) -> dict[str, str]:
     return {p.removeprefix(f"{name}/"): d for d, p in pairs if p.startswith(f"{name}/")}
 
 
-def find_table(path: Path) -> Path:
+def packaged_table_or_path(path: Path) -> Path:
     """The file of a table: the path itself, or of a name in `PACKAGED` the package's own file."""
     if not path.exists() and str(path) in PACKAGED:
         return Path(__file__).parent / f"{path}.csv.gz"

@@ -61,21 +61,19 @@ def token_cross_entropies(
     embedding_VxD: Tensor,
     target_N: Tensor,
     dtype: torch.dtype,
-    chips: int = 1,
+    xla_chips: int = 1,
 ) -> Tensor:
     """Loss of each token (N), nats in float32; of B x L x D hidden states on XLA, B x L losses."""
     if hidden_NxD.ndim == 3:
         # Nobody reads the gradients, so that XLA does not make them.
         no_weight = torch.zeros_like(target_N, dtype=torch.float32)
-        return _losses_and_gradients_on_chips(
-            hidden_NxD, embedding_VxD, target_N, no_weight, dtype, chips
+        return _losses_and_gradients_on_xla_chips(
+            hidden_NxD, embedding_VxD, target_N, no_weight, dtype, xla_chips
         )[0]
     rows, factor_VxD = tokens_per_chunk(len(target_N), len(embedding_VxD)), embedding_VxD.to(dtype)
     pieces = zip(hidden_NxD.to(dtype).split(rows), target_N.split(rows), strict=True)
     result = [
-        F.cross_entropy(
-            inner_products_of_rows(hidden, factor_VxD).float(), target, reduction="none"
-        )
+        F.cross_entropy(a_times_b_transposed(hidden, factor_VxD).float(), target, reduction="none")
         for hidden, target in pieces
     ]
     return torch.cat(result)
@@ -87,15 +85,15 @@ def weighted_sum_and_losses(
     target_N: Tensor,
     weight_N: Tensor,
     dtype: torch.dtype,
-    chips: int = 1,
+    xla_chips: int = 1,
 ) -> tuple[Tensor, Tensor]:
     """The weighted sum of the tokens' losses, to be differentiated once, and the losses (N), nats.
 
-    Products are computed in `dtype`, sums in float32 at least. XLA's `chips` share B rows: its
+    Products are computed in `dtype`, sums in float32 at least. `xla_chips` share B rows: XLA's
     hidden states are B x L x D, its losses B x L.
     """
     result: tuple[Tensor, Tensor] = _WeightedLoss.apply(  # type: ignore[no-untyped-call]
-        hidden_NxD, embedding_VxD, target_N, weight_N, dtype, chips
+        hidden_NxD, embedding_VxD, target_N, weight_N, dtype, xla_chips
     )
     return result
 
@@ -109,11 +107,11 @@ class _WeightedLoss(torch.autograd.Function):
         target_N: Tensor,
         weight_N: Tensor,
         dtype: torch.dtype,
-        chips: int,
+        xla_chips: int,
     ) -> tuple[Tensor, Tensor]:
         given = (hidden_NxD, embedding_VxD, target_N, weight_N, dtype)
         nll_N, *made = (
-            _losses_and_gradients_on_chips(*given, chips)
+            _losses_and_gradients_on_xla_chips(*given, xla_chips)
             if hidden_NxD.ndim == 3
             else _losses_and_gradients(*given)
         )
@@ -157,7 +155,7 @@ def _losses_and_gradients(
     # Smaller than a chunk it would be slower than one.
     first = first if first > rows else 0
     if first:
-        nll_N[:first] = _losses_while_writing_gradients(
+        nll_N[:first] = _overwrite_gradients_and_return_losses(
             hidden_NxD[:first].to(dtype),
             factor_VxD,
             target_N[:first],
@@ -171,30 +169,30 @@ def _losses_and_gradients(
     for begin in range(first, len(target_N), rows):
         piece = slice(begin, begin + rows)
         hidden_nxD = hidden_NxD[piece].to(dtype)
-        logits_nxV = inner_products_of_rows(hidden_nxD, factor_VxD).to(exact)
+        logits_nxV = a_times_b_transposed(hidden_nxD, factor_VxD).to(exact)
         nll_N[piece] = _losses_while_writing_gradient(
             logits_nxV, target_N[piece, None], weight_N[piece, None]
         )
         slope_nxV = logits_nxV.to(dtype)
-        of_hidden_NxD[piece] = inner_products_of_rows(slope_nxV, factor_VxD.T)
+        of_hidden_NxD[piece] = a_times_b_transposed(slope_nxV, factor_VxD.T)
         for low in range(0, len(factor_VxD), height):
             block = slice(low, low + height)
-            of_embedding_VxD[block] += inner_products_of_columns(slope_nxV[:, block], hidden_nxD)
+            of_embedding_VxD[block] += a_transposed_times_b(slope_nxV[:, block], hidden_nxD)
         # Before the next chunk has its own.
         del logits_nxV, slope_nxV
     return nll_N, of_hidden_NxD, of_embedding_VxD
 
 
-def _losses_and_gradients_on_chips(
+def _losses_and_gradients_on_xla_chips(
     hidden_BxLxD: Tensor,
     embedding_VxD: Tensor,
     target_BxL: Tensor,
     weight_BxL: Tensor,
     dtype: torch.dtype,
-    chips: int,
+    xla_chips: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The same of whole rows on chips that share them; each keeps its own sum to the end."""
-    (B, L, _), V, c = hidden_BxLxD.shape, len(embedding_VxD), chips
+    (B, L, _), V, c = hidden_BxLxD.shape, len(embedding_VxD), xla_chips
     factor_VxD, every_V = embedding_VxD.to(dtype), torch.arange(V, device=embedding_VxD.device)
     of_embedding_cxVxD = embedding_VxD.new_zeros(c, *embedding_VxD.shape)
     nll, of_hidden = [], []
@@ -216,7 +214,7 @@ def _losses_and_gradients_on_chips(
     return torch.cat(nll, dim=1), torch.cat(of_hidden, dim=1), of_embedding_cxVxD.sum(dim=0)
 
 
-def _losses_while_writing_gradients(
+def _overwrite_gradients_and_return_losses(
     hidden_nxD: Tensor,
     embedding_VxD: Tensor,
     target_n: Tensor,
@@ -238,7 +236,7 @@ def _losses_while_writing_gradients(
     shifts = []
     for pieces, tokens, at in blocks:
         kept_vxn = of_embedding_VxD[pieces, :n]
-        logits_vxn = inner_products_of_rows(embedding_VxD[pieces], hidden_nxD)
+        logits_vxn = a_times_b_transposed(embedding_VxD[pieces], hidden_nxD)
         of_target_n[tokens] = logits_vxn[at, tokens]
         before_n, highest_n = highest_n, highest_n.maximum(logits_vxn.amax(dim=0))
         torch.exp(logits_vxn.sub_(highest_n), out=kept_vxn)
@@ -251,8 +249,8 @@ def _losses_while_writing_gradients(
         scale_n = (shift_n - log_sum_n).exp_().mul_(weight_n)
         slope_vxn = kept_vxn * scale_n
         slope_vxn[at, tokens] -= weight_n[tokens]
-        of_hidden_nxD += inner_products_of_columns(slope_vxn, factor_vxD)
-        of_embedding_VxD[pieces] = inner_products_of_rows(slope_vxn, hidden_nxD.T)
+        of_hidden_nxD += a_transposed_times_b(slope_vxn, factor_vxD)
+        of_embedding_VxD[pieces] = a_times_b_transposed(slope_vxn, hidden_nxD.T)
     return log_sum_n - of_target_n
 
 
@@ -359,38 +357,38 @@ class Linear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """The map's value; x has any number of dimensions before the last."""
-        return inner_products_of_rows(x, self.weight)
+        return a_times_b_transposed(x, self.weight)
 
 
-def inner_products_of_rows(a: Tensor, b_NxK: Tensor) -> Tensor:
-    """The products of A's rows (... x K) with B's, A B^T (... x N)."""
-    if ONEDNN and _is_for_onednn(a) and _is_for_onednn(b_NxK):
-        result: Tensor = _InnerProductsOfRows.apply(a, b_NxK)  # type: ignore[no-untyped-call]
+def a_times_b_transposed(a_MxK: Tensor, b_NxK: Tensor) -> Tensor:
+    """A B^T (M x N); M stands for any number of dimensions, or none."""
+    if ONEDNN and _is_float32_matrix_for_onednn(a_MxK) and _is_float32_matrix_for_onednn(b_NxK):
+        result: Tensor = _ATimesBTransposed.apply(a_MxK, b_NxK)  # type: ignore[no-untyped-call]
         return result
-    return F.linear(a, b_NxK)
+    return F.linear(a_MxK, b_NxK)
 
 
-def inner_products_of_columns(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
-    """The products of A's columns with B's, A^T B (I x J)."""
+def a_transposed_times_b(a_MxI: Tensor, b_MxJ: Tensor) -> Tensor:
+    """A^T B (I x J)."""
     # oneDNN copies its first factor if its rows are no rows of memory: it gets the smaller one.
     if a_MxI.shape[1] <= b_MxJ.shape[1]:
-        return inner_products_of_rows(a_MxI.T, b_MxJ.T)
-    return inner_products_of_rows(b_MxJ.T, a_MxI.T).T
+        return a_times_b_transposed(a_MxI.T, b_MxJ.T)
+    return a_times_b_transposed(b_MxJ.T, a_MxI.T).T
 
 
-def _is_for_onednn(factor: Tensor) -> bool:
+def _is_float32_matrix_for_onednn(factor: Tensor) -> bool:
     """Whether oneDNN takes it, in float32: it has numbers, on a CPU, and none is to be cast."""
     exact = factor.is_cpu and factor.dtype == torch.float32 and factor.numel() > 0
     return exact and factor.ndim > 1 and not torch.is_autocast_enabled("cpu")
 
 
-def _inner_products_by_onednn(a: Tensor, b_NxK: Tensor) -> Tensor:
-    factors = _contiguous(a), _contiguous(b_NxK)
+def _a_times_b_transposed_by_onednn(a_MxK: Tensor, b_NxK: Tensor) -> Tensor:
+    factors = _contiguous_up_to_transpose(a_MxK), _contiguous_up_to_transpose(b_NxK)
     result: Tensor = torch.ops.mkldnn._linear_pointwise(*factors, None, "none", [], "")
     return result
 
 
-def _contiguous(factor: Tensor) -> Tensor:
+def _contiguous_up_to_transpose(factor: Tensor) -> Tensor:
     """The factor in one piece of memory; oneDNN takes a hundred times as long for one with gaps."""
     whole = factor.is_contiguous() or factor.mT.is_contiguous()
     return factor if whole else factor.contiguous()
@@ -398,29 +396,29 @@ def _contiguous(factor: Tensor) -> Tensor:
 
 # torch.compile would look into oneDNN's product, and fails where the weights change.
 _opaque = torch.library.custom_op(
-    "pike_mixing::of_rows", _inner_products_by_onednn, mutates_args=()
+    "pike_mixing::a_times_b_transposed", _a_times_b_transposed_by_onednn, mutates_args=()
 )
 
 
 @_opaque.register_fake
-def _(a: Tensor, b_NxK: Tensor) -> Tensor:
-    return a.new_empty(*a.shape[:-1], len(b_NxK))
+def _(a_MxK: Tensor, b_NxK: Tensor) -> Tensor:
+    return a_MxK.new_empty(*a_MxK.shape[:-1], len(b_NxK))
 
 
-class _InnerProductsOfRows(torch.autograd.Function):
+class _ATimesBTransposed(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, a: Tensor, b_NxK: Tensor) -> Tensor:
-        ctx.save_for_backward(a, b_NxK)
+    def forward(ctx: Any, a_MxK: Tensor, b_NxK: Tensor) -> Tensor:
+        ctx.save_for_backward(a_MxK, b_NxK)
         return (
-            _opaque(a, b_NxK)
+            _opaque(a_MxK, b_NxK)
             if torch.compiler.is_compiling()
-            else _inner_products_by_onednn(a, b_NxK)
+            else _a_times_b_transposed_by_onednn(a_MxK, b_NxK)
         )
 
     @staticmethod
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        a, b_NxK = ctx.saved_tensors
-        of_a = inner_products_of_rows(slope, b_NxK.T) if ctx.needs_input_grad[0] else None
+        a_MxK, b_NxK = ctx.saved_tensors
+        of_a = a_times_b_transposed(slope, b_NxK.T) if ctx.needs_input_grad[0] else None
         if not ctx.needs_input_grad[1]:
             return of_a, None
-        return of_a, inner_products_of_columns(slope.flatten(0, -2), a.flatten(0, -2))
+        return of_a, a_transposed_times_b(slope.flatten(0, -2), a_MxK.flatten(0, -2))

@@ -105,10 +105,11 @@ class Engine:
                 )
         return result
 
-    def measure_domain_losses(self, purpose: str, rows_per_domain: int) -> Floats:
+    def measure_domain_losses(self, purpose: str, first_rows_per_domain: int) -> Floats:
         """Mean loss of each domain over its first rows for a purpose, nats per token."""
-        first_K = np.zeros_like(self.positions_K)
-        read = self._source.draw_rows(purpose, first_K, np.full_like(first_K, rows_per_domain))
+        start_K = np.zeros_like(self.positions_K)
+        count_K = np.full_like(start_K, first_rows_per_domain)
+        read = self._source.draw_rows(purpose, start_K, count_K)
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh_and_observe(self, due: StatisticsNeed) -> FreshStatistics:
@@ -119,7 +120,7 @@ class Engine:
             for _ in range(due.estimates):
                 rows = self._source.draw_rows("statistics", self.fresh_positions_K, count_K)
                 self.fresh_positions_K = self.fresh_positions_K + count_K
-                statistics, gram_KxK = self.gradient.measure_fresh(
+                statistics, gram_KxK = self.gradient.measure_gradient_statistics(
                     rows, with_inner_products=due.inner_products
                 )
                 result.append(statistics)

@@ -130,7 +130,7 @@ def gramian(
     """
     target, rows_K = _target_and_rows(model, loss_fn, rows_by_domain, micro_batch_rows, group)
     with target.passes.leave_no_trace(model, training=model.training):
-        measured = measure_gramian(target, rows_K)
+        measured = measure_and_fetch_gramian(target, rows_K)
     return measured.gram_KxK, measured.statistics
 
 
@@ -199,7 +199,7 @@ def measure_domains(
     return DeviceStatistics(result, count_K, with_variance)
 
 
-def measure_gramian(
+def measure_and_fetch_gramian(
     target: Target, rows_K: Sequence[DomainRows], *, with_variance: bool = True
 ) -> "MeasuredGramian":
     """All K gradients, their inner products G_jk = g_j . g_k (float64) and their statistics.

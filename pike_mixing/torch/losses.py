@@ -42,7 +42,7 @@ def losses_of_outputs(outputs: Any, labels: Tensor) -> Tensor:
     Raises:
         InputError: there are no logits that fit the labels.
     """
-    return row_means(*token_losses_and_targets(outputs, labels))
+    return row_means(*token_losses_and_target_mask(outputs, labels))
 
 
 def losses_of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool = True) -> Tensor:
@@ -53,10 +53,10 @@ def losses_of_logits(logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool 
         labels_BxL: Target tokens; IGNORED where there is none.
         shifted: Whether logits are those of the next label, or of the one at their place.
     """
-    return row_means(*_token_losses_of_logits(logits_BxLxV, labels_BxL, shifted=shifted))
+    return row_means(*_token_losses_and_mask_of_logits(logits_BxLxV, labels_BxL, shifted=shifted))
 
 
-def token_losses_and_targets(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
+def token_losses_and_target_mask(outputs: Any, labels: Tensor) -> tuple[Tensor, Tensor]:
     """The loss of each token, and whether it is a target, as of `losses_of_outputs`.
 
     Raises:
@@ -78,10 +78,10 @@ def token_losses_and_targets(outputs: Any, labels: Tensor) -> tuple[Tensor, Tens
             f"{labels.dtype} labels of shape {tuple(labels.shape)}: give the loss of each row "
             "(attach(row_losses=...), Mixing(loss_fn=...))"
         )
-    return _token_losses_of_logits(logits, labels, shifted=shifted)
+    return _token_losses_and_mask_of_logits(logits, labels, shifted=shifted)
 
 
-def _token_losses_of_logits(
+def _token_losses_and_mask_of_logits(
     logits_BxLxV: Tensor, labels_BxL: Tensor, *, shifted: bool
 ) -> tuple[Tensor, Tensor]:
     target_BxL = labels_BxL.to(logits_BxLxV.device)
@@ -132,9 +132,9 @@ class _CrossEntropy(torch.autograd.Function):
         return of_logits_NxV, None
 
 
-def row_means(loss_BxL: Tensor, target_BxL: Tensor) -> Tensor:
+def row_means(loss_BxL: Tensor, is_target_BxL: Tensor) -> Tensor:
     """Mean loss of each row's targets; 0 for a row without."""
-    return loss_BxL.sum(dim=1) / target_BxL.sum(dim=1).clamp(min=1)
+    return loss_BxL.sum(dim=1) / is_target_BxL.sum(dim=1).clamp(min=1)
 
 
 def checked_losses(loss_B: Tensor, B: int) -> Tensor:

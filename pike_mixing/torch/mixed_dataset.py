@@ -52,7 +52,7 @@ class PublishedCounts:
         self._ring[step % RING] = torch.from_numpy(count_K)
         self._last.fill_(step)
 
-    def counts(self, step: int) -> Ints:
+    def counts_or_refuse(self, step: int) -> Ints:
         """Rows of each domain in a step.
 
         Raises:
@@ -72,17 +72,17 @@ class PublishedCounts:
     def counts_since(self, step: int) -> list[list[int]]:
         """The counts from a step on, as far as they are kept."""
         steps = range(max(step, self.last_step - RING + 1), self.last_step + 1)
-        return [self.counts(step).tolist() for step in steps]
+        return [self.counts_or_refuse(step).tolist() for step in steps]
 
-    def restore(self, last: int, counts: Sequence[Sequence[int]], *, keep: bool) -> None:
+    def restore(self, last: int, counts: Sequence[Sequence[int]], *, keep_later: bool) -> None:
         """Goes on from what `counts_since` gave, which ends with the `last` step; -1 for none.
 
-        With `keep` later steps stay published: a worker that goes on knows less than the process
-        that publishes.
+        With `keep_later`, later steps stay published: a worker that goes on knows less than the
+        process that publishes.
         """
         for step, count_K in zip(range(last - len(counts) + 1, last + 1), counts, strict=True):
             self._ring[step % RING] = torch.tensor(count_K)
-        self._last.fill_(max(last, self.last_step) if keep else last)
+        self._last.fill_(max(last, self.last_step) if keep_later else last)
 
 
 ENDS = ("first_exhausted", "all_exhausted")
@@ -148,7 +148,7 @@ class MixedDataset(IterableDataset[Any]):
         if columns not in (known := get_args(row_checks.Columns)):
             raise InputError(f"columns: {columns!r}: take {', '.join(known)}")
         for domain, dataset in datasets.items():
-            row_checks.refuse_unless_dataset(domain, dataset)
+            row_checks.refuse_unless_elements_are_rows(domain, dataset)
         self.domains, self.batch_rows, self.seed = tuple(datasets), int(batch_rows), int(seed)
         self.steps, self._ends = steps, ends
         self._datasets, self._shuffle = dict(datasets), shuffle
@@ -162,10 +162,11 @@ class MixedDataset(IterableDataset[Any]):
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
         self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
+        releases = {n: streams.requirement_of_datasets_stream(d) for n, d in datasets.items()}
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.map_style_length(dataset) for dataset in datasets.values()],
-            "streams": {n: r for n, d in datasets.items() if (r := streams.datasets_version(d))},
+            "streams": {name: release for name, release in releases.items() if release},
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -174,7 +175,7 @@ class MixedDataset(IterableDataset[Any]):
         }
         self._published = PublishedCounts(K, self.batch_rows)
         self._compared = False
-        self._number = row_checks.unique_dataset_name(
+        self._number = row_checks.take_next_dataset_name(
             self.settings | {"lengths": None, "steps": steps}
         )
         # Streams are not opened before they are read.
@@ -195,7 +196,7 @@ class MixedDataset(IterableDataset[Any]):
         return self._place or own
 
     @property
-    def given_weights(self) -> Floats | None:
+    def weights_unless_published(self) -> Floats | None:
         """Shares that were set; None where a method's counts have taken their place."""
         return self._weights_K
 
@@ -246,12 +247,12 @@ class MixedDataset(IterableDataset[Any]):
         self._compared = True
 
     def _refuse_domains_unlike_others(
-        self, moment: str, is_compared: Callable[[Any], bool]
+        self, moment: str, is_compared_dataset: Callable[[Any], bool]
     ) -> None:
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
             key = f"{self._number}/{moment}"
-            row_checks.refuse_domains_unlike_others(self._datasets, key, is_compared)
+            row_checks.refuse_domains_unlike_others(self._datasets, key, is_compared_dataset)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.
@@ -287,9 +288,9 @@ class MixedDataset(IterableDataset[Any]):
             return self._count_K
         if self._weights_K is not None and self.published_step < step:
             return apportion_over_steps(self._weights_K, self.batch_rows, step)
-        return self._published.counts(step)
+        return self._published.counts_or_refuse(step)
 
-    def domain_of_rows(self, step: int) -> Ints:
+    def domain_of_rows_on_process(self, step: int) -> Ints:
         """Domain of each row that this process passes in a step, in the order of the rows."""
         rank, world = self.place
         return np.repeat(np.arange(len(self.domains)), self.counts(step))[rank::world]
@@ -315,7 +316,8 @@ class MixedDataset(IterableDataset[Any]):
                 self._refuse_domains_unlike_others("read", lambda _: True)
             if self.columns != "any":
                 rows = row_checks.read_first_rows(self._datasets)
-                row_checks.refuse_different_columns(rows, self.columns)
+                union = self.columns == "union"
+                row_checks.refuse_different_columns_or_kinds(rows, allow_missing=union)
             self._compared = True
         return self._iterate_rows()
 
@@ -421,7 +423,8 @@ class MixedDataset(IterableDataset[Any]):
         self._count_K = None if begun is None else np.array(begun)
         self._ended = self._step if state["ended"] else None
         self._weights_K = None if state["last"] >= 0 else np.array(state["weights"])
-        self._published.restore(state["last"], state["plan"], keep=get_worker_info() is not None)
+        in_worker = get_worker_info() is not None
+        self._published.restore(state["last"], state["plan"], keep_later=in_worker)
 
 
 def interleave_datasets(

@@ -105,10 +105,10 @@ def _method_for_run(
     return method
 
 
-def _refuse_unmixable_dataset(dataset: Any) -> None:
+def _refuse_unmixed_or_weighted_dataset(dataset: Any) -> None:
     if not isinstance(dataset, MixedDataset):
         raise InputError(f"dataset: give a MixedDataset, not a {type(dataset).__name__}")
-    weights_K = dataset.given_weights
+    weights_K = dataset.weights_unless_published
     if weights_K is not None and not np.allclose(weights_K, 1 / len(weights_K)):
         raise InputError(
             f"dataset: it has the weights {weights_K.tolist()}, but the method sets them: leave "
@@ -182,7 +182,12 @@ class StreamRows:
         return self._read(purpose, positions_K, count_K, self._statistics_micro_batch_rows, own)
 
     def _read(
-        self, purpose: str, positions_K: Ints, count_K: Ints, size: int, own: slice
+        self,
+        purpose: str,
+        positions_K: Ints,
+        count_K: Ints,
+        micro_batch_rows: int,
+        own_micro_batches: slice,
     ) -> StepRecord:
         if purpose not in self._streams:
             self._streams[purpose] = self.dataset.streams(purpose)
@@ -191,8 +196,9 @@ class StreamRows:
             zip(self._streams[purpose], positions_K.tolist(), count_K.tolist(), strict=True)
         ):
             places = range(start, start + count)
+            size = micro_batch_rows
             cut = [places[at : at + size] for at in range(0, count, size)]
-            for piece in cut[own]:
+            for piece in cut[own_micro_batches]:
                 record.micro_batches.append(self.collate_fn([stream.row(at) for at in piece]))
                 record.domains_of.append(np.full(rows.row_count(record.micro_batches[-1]), k))
         if not record.micro_batches:
@@ -253,7 +259,7 @@ class Mixing(Engine):
             InputError: the method needs one of these that is missing, one is out of its limits,
                 processes share rows, or the data set has weights of its own.
         """
-        _refuse_unmixable_dataset(dataset)
+        _refuse_unmixed_or_weighted_dataset(dataset)
         passes = _build_passes(loss_fn or _refuse_missing_losses, excess_fn, group)
         method = _method_for_run(method, facts, loss_fn, passes, optimizer)
         if rounding not in get_args(Rounding):
@@ -376,19 +382,20 @@ class Mixing(Engine):
                 "padding-free)"
             )
         if self.delivered is not None:
-            self._count_delivered(self.delivered, self.step + len(self._drawn), micro_batches)
+            step = self.step + len(self._drawn)
+            self._add_delivered_tokens_and_warn(self.delivered, step, micro_batches)
         keeps = self._makes_passes or self.method.needs().has_extra_passes()
         self._drawn.append(list(micro_batches) if keeps else [])
         if not self._at.domains_of:
-            self._begin_step()
+            self._begin_and_measure_step()
 
-    def _count_delivered(
+    def _add_delivered_tokens_and_warn(
         self, delivered: Delivered, step: int, micro_batches: Sequence[Rows]
     ) -> None:
         """Counts a step's rows and tokens over all processes, beside the shares of its rows."""
         domains, count_K = self.dataset.domains, self.dataset.counts(step)
         token_B = [n for batch in micro_batches for n in _target_tokens_per_row(batch)]
-        own_K = np.bincount(self.dataset.domain_of_rows(step), token_B, len(domains))
+        own_K = np.bincount(self.dataset.domain_of_rows_on_process(step), token_B, len(domains))
         token_K = torch.from_numpy(own_K).to(parallel.communication_device(self.group))
         parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
@@ -400,9 +407,9 @@ class Mixing(Engine):
         self._drawn.clear()
         self._at = self._empty_record()
 
-    def _begin_step(self) -> None:
+    def _begin_and_measure_step(self) -> None:
         self.prepare_step()
-        domain_B = self.dataset.domain_of_rows(self.step)
+        domain_B = self.dataset.domain_of_rows_on_process(self.step)
         self._at.count_K = self.dataset.counts(self.step)
         self._at.domains_of = np.split(domain_B, self.dataset.micro_batches)
         self._at.micro_batches = self._drawn.popleft()
@@ -425,9 +432,8 @@ class Mixing(Engine):
         at, domain_B = self._at, self._at.note_losses_and_return_domains(loss_B)
         c_K = None if at.result is None else at.result.coefficient_K
         weight_B = at.row_weights(domain_B, domain_shares(at) if c_K is None else c_K)
-        return (loss_B * weight_B.to(loss_B)).sum() * parallel.gradient_divisor(
-            self.model, self.group
-        )
+        divisor = parallel.fsdp2_divisor_or_world_size(self.model, self.group)
+        return (loss_B * weight_B.to(loss_B)).sum() * divisor
 
     def record(self, loss_B: Tensor) -> None:
         """Notes the losses of the next micro-batch, where the training loss is the loop's own."""
@@ -473,7 +479,7 @@ class Mixing(Engine):
             )
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses and needs.losses_after):
-            result = result.with_losses(at.training_losses())
+            result = result.with_losses_or_none(at.training_losses())
         self._measured = result.signals.statistics or self._measured
         self._metrics = flat_metrics.metrics(
             self.dataset.domains,
@@ -494,7 +500,7 @@ class Mixing(Engine):
         # The next step may train other parameters.
         self.gradient.set_model(self.gradient.model)
         if self._drawn:
-            self._begin_step()
+            self._begin_and_measure_step()
 
     @property
     def is_step_complete(self) -> bool:

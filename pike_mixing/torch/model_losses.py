@@ -17,7 +17,7 @@ from pike_mixing.torch.losses import (
     RowLosses,
     losses_of_outputs,
     row_means,
-    token_losses_and_targets,
+    token_losses_and_target_mask,
 )
 from pike_mixing.torch.pass_interface import in_mode, losses_without_gradient
 from pike_mixing.torch.rows import Rows
@@ -43,7 +43,7 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
         InputError: the model's own loss is another.
     """
     if model not in _compared:
-        if _has_labels_argument(model):
+        if _has_own_loss(model):
             refuse_differing_losses(
                 model,
                 batch,
@@ -63,17 +63,17 @@ def causal_excess(reference: nn.Module) -> RowLosses:
     reference takes what `causal_losses` gives a model, on the same device.
     """
 
-    def excess(model: nn.Module, batch: Rows) -> Tensor:
-        (ours_BxL, target_BxL), (theirs_BxL, _) = (
-            token_losses_and_targets(one(**model_inputs(one, batch)), batch["labels"])
+    def mean_clipped_excess(model: nn.Module, batch: Rows) -> Tensor:
+        (ours_BxL, is_target_BxL), (theirs_BxL, _) = (
+            token_losses_and_target_mask(one(**inputs_without_labels(one, batch)), batch["labels"])
             for one in (model, reference)
         )
-        return row_means((ours_BxL - theirs_BxL).clamp(min=0), target_BxL)
+        return row_means((ours_BxL - theirs_BxL).clamp(min=0), is_target_BxL)
 
-    return excess
+    return mean_clipped_excess
 
 
-def model_inputs(model: nn.Module, batch: Rows) -> dict[str, Any]:
+def inputs_without_labels(model: nn.Module, batch: Rows) -> dict[str, Any]:
     """What a model gets in place of a batch with `labels`: the tokens that a decoder reads."""
     result = {name: part for name, part in batch.items() if name != "labels"}
     name = "prepare_decoder_input_ids_from_labels"
@@ -113,7 +113,7 @@ def refuse_differing_losses(
 
 
 def _row_losses_of_model(model: nn.Module, batch: Rows) -> Tensor:
-    return losses_of_outputs(model(**model_inputs(model, batch)), batch["labels"])
+    return losses_of_outputs(model(**inputs_without_labels(model, batch)), batch["labels"])
 
 
 def _loss_of_single_row(model: nn.Module, row: Rows) -> Tensor:
@@ -123,14 +123,12 @@ def _loss_of_single_row(model: nn.Module, row: Rows) -> Tensor:
     return result
 
 
-def _has_labels_argument(model: nn.Module) -> bool:
-    """Whether a model of transformers, or what only hands a batch on to one, is given."""
+def _has_own_loss(model: nn.Module) -> bool:
+    """Whether it is a model of transformers, or only hands a batch on to one."""
     inner: nn.Module = getattr(model, "module", model)
     taken = inspect.signature(inner.forward).parameters
     if "labels" in taken:
         return hasattr(inner, "config")
     if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
         return False
-    return any(
-        hasattr(child, "config") and _has_labels_argument(child) for child in inner.children()
-    )
+    return any(hasattr(child, "config") and _has_own_loss(child) for child in inner.children())

@@ -200,7 +200,9 @@ def _fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
     return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
-def unsharded_parameters(model: nn.Module, units: Sequence["FSDPModule"]) -> list[Tensor]:
+def trainable_parameters_while_unsharded(
+    model: nn.Module, units: Sequence["FSDPModule"]
+) -> list[Tensor]:
     """Where the gradients of this process's own rows arrive, before they become shards."""
     result = {id(p): p for p in model.parameters() if not is_sharded(p)}
     for unit in units:
@@ -232,7 +234,7 @@ def fsdp2_gradient_divisor(units: Sequence["FSDPModule"], group: Group) -> float
     return factors.pop() if factors else 1.0
 
 
-def gradient_divisor(model: nn.Module | None, group: Group = None) -> float:
+def fsdp2_divisor_or_world_size(model: nn.Module | None, group: Group = None) -> float:
     """By what a training divides the sum of the processes' gradients: their number if not set."""
     units = [] if model is None else _fsdp_modules(model)
     return fsdp2_gradient_divisor(units, group) if units else float(world_size(group))
@@ -289,10 +291,11 @@ def deal_micro_batches(
 
 
 def gather_numbers_of_rows(
-    numbers_and_counts: Sequence[tuple[Tensor, float]], R: int, group: Group = None
+    numbers_and_is_counted: Sequence[tuple[Tensor, float]], R: int, group: Group = None
 ) -> Tensor:
     """Numbers of all R rows, from those of the micro-batches that were dealt to this process."""
-    mine = torch.cat([numbers if counts else numbers[:0] for numbers, counts in numbers_and_counts])
+    parts = [numbers if counts else numbers[:0] for numbers, counts in numbers_and_is_counted]
+    mine = torch.cat(parts)
     if world_size(group) == 1:
         return mine
     all_R = torch.zeros(R, dtype=mine.dtype, device=mine.device)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def preserving_training_state(model: nn.Module) -> Iterator[None]:
+def preserving_gradients_buffers_random_state(model: nn.Module) -> Iterator[None]:
     """Takes the parameters' gradients away for the block, and puts back what was there before it.
 
     Running statistics of BatchNorm and other buffers are copied meanwhile. Dropout draws what the
@@ -200,14 +200,15 @@ class Passes:
         """Around passes, in training mode or not, beside the training: nothing of them remains."""
         stack = contextlib.ExitStack()
         stack.enter_context(in_mode(model, training))
-        stack.enter_context(preserving_training_state(model))
+        stack.enter_context(preserving_gradients_buffers_random_state(model))
         stack.callback(torch.clear_autocast_cache)
         return stack
 
 
 def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
     """Losses of the rows of a batch, in a pass of which nothing remains."""
-    with preserving_training_state(model), parallel.without_synchronization(model) as plain:
+    preserving = preserving_gradients_buffers_random_state(model)
+    with preserving, parallel.without_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
     free_gathered_weights(parallel.fsdp2_modules_or_refuse(model))
@@ -239,7 +240,7 @@ class Target:
                 "optimizer that steps within the backward pass: measuring would run them too; "
                 "remove them around the call"
             )
-        self.arriving = parallel.unsharded_parameters(model, self.units)
+        self.arriving = parallel.trainable_parameters_while_unsharded(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
         self.divisor = parallel.fsdp2_gradient_divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""
@@ -271,10 +272,10 @@ class Target:
                 stack.enter_context(parallel.summing_gradients(whole, self.group))
             yield
 
-    def add_to_gradient(self, parts: Sequence[Tensor], coefficient: float) -> None:
+    def add_to_gradient(self, consumed_parts: Sequence[Tensor], coefficient: float) -> None:
         """Adds c g to the parameters' gradient; where there is none, g's own memory becomes it."""
         c = self.passes.device_number(coefficient)
-        for parameter, part in zip(self.parameters, parts, strict=True):
+        for parameter, part in zip(self.parameters, consumed_parts, strict=True):
             if parameter.grad is None:
                 parameter.grad = part.mul_(c)
             elif isinstance(c, Tensor):

@@ -27,10 +27,10 @@ def json_value(value: Any) -> Any:
     Of what it cannot hold, the type's name.
     """
 
-    def json_default(value: Any) -> Any:
+    def list_or_type_name(value: Any) -> Any:
         return value.tolist() if hasattr(value, "tolist") else str(type(value))
 
-    return json.loads(json.dumps(value, default=json_default, skipkeys=True))
+    return json.loads(json.dumps(value, default=list_or_type_name, skipkeys=True))
 
 
 def state_with_digest(**content: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ UNKNOWN = "None"
 """What None or an empty list holds: a column of any kind."""
 
 
-def refuse_unless_dataset(domain: str, dataset: Any) -> None:
+def refuse_unless_elements_are_rows(domain: str, dataset: Any) -> None:
     """Refuses what could be read, but whose elements are not rows."""
     kind, module = type(dataset).__name__, type(dataset).__module__.partition(".")[0]
     # Loaders of Mixing, Fabric and others are none of torch's.
@@ -123,10 +123,10 @@ class ColumnUnion:
         return self._empty_row | dict(row) if isinstance(row, Mapping) else row
 
 
-def refuse_different_columns(rows: Mapping[str, Any], columns: Columns) -> None:
+def refuse_different_columns_or_kinds(rows: Mapping[str, Any], *, allow_missing: bool) -> None:
     """Compares the columns and types of one row of each domain; lengths may differ."""
     found = {name: _kind_and_shape_by_column(row) for name, row in rows.items()}
-    if lines := _column_differences(found, missing=columns == "same", shapes=False):
+    if lines := _column_differences(found, missing=not allow_missing, shapes=False):
         raise InputError(_unfit_message(lines))
 
 
@@ -200,20 +200,20 @@ def _kind_and_shape_by_column(row: Any, name: str = "") -> dict[str, Column]:
     parts: Mapping[Any, Any] | None = None
     if isinstance(row, Mapping):
         parts = row
-    elif isinstance(row, tuple | list) and _kind_and_shape(row) is None:
+    elif isinstance(row, tuple | list) and _kind_and_shape_if_plain(row) is None:
         # Of a list in a column, such as messages or images, rows have more or fewer.
         if isinstance(row, list) and name:
             return {name: ("lists", ())}
         parts = dict(enumerate(row))
     if parts is None:
-        return {name: _kind_and_shape(row) or (type(row).__name__, ())}
+        return {name: _kind_and_shape_if_plain(row) or (type(row).__name__, ())}
     found: dict[str, Column] = {}
     for key, part in parts.items():
         found |= _kind_and_shape_by_column(part, f"{name}.{key}" if name else str(key))
     return found
 
 
-def _kind_and_shape(value: Any) -> Column | None:
+def _kind_and_shape_if_plain(value: Any) -> Column | None:
     """Kind and shape of numbers, texts, or lists of them; None of anything else."""
     if value is None:
         return UNKNOWN, ()
@@ -232,7 +232,7 @@ def _kind_and_shape(value: Any) -> Column | None:
         return None
     if not value:
         return UNKNOWN, (0,)
-    inner = [_kind_and_shape(part) for part in value]
+    inner = [_kind_and_shape_if_plain(part) for part in value]
     kinds_ = {part[0] for part in inner if part} - {UNKNOWN}
     plain = not any(isinstance(part, torch.Tensor | np.ndarray) for part in value)
     if None in inner or len(kinds_) > 1 or not plain:
@@ -243,7 +243,7 @@ def _kind_and_shape(value: Any) -> Column | None:
 _numbers: collections.Counter[str] = collections.Counter()
 
 
-def unique_dataset_name(settings: Mapping[str, Any]) -> str:
+def take_next_dataset_name(settings: Mapping[str, Any]) -> str:
     """A name of a mixed data set that it has on every process: its settings, and which of them."""
     text = json.dumps(settings, sort_keys=True, default=str)
     _numbers[text] += 1
@@ -273,7 +273,7 @@ same row, and random augmentation of few outcomes gives one row twice, but not a
 
 
 def domain_descriptions(
-    datasets: Mapping[str, Any], is_compared: Callable[[Any], bool]
+    datasets: Mapping[str, Any], is_compared_dataset: Callable[[Any], bool]
 ) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
 
@@ -284,16 +284,16 @@ def domain_descriptions(
     return [
         [name, streams.map_style_length(d), _digest_by_repeatable_column(d, name)]
         for name, d in datasets.items()
-        if is_compared(d)
+        if is_compared_dataset(d)
     ]
 
 
 def _digest_by_repeatable_column(dataset: Any, name: str) -> dict[str, str]:
-    once, again = (_first_rows_digest_by_column(dataset, name) for _ in range(2))
+    once, again = (_compared_rows_digest_by_column(dataset, name) for _ in range(2))
     return {column: digest for column, digest in once.items() if again.get(column) == digest}
 
 
-def _first_rows_digest_by_column(dataset: Any, name: str) -> dict[str, str]:
+def _compared_rows_digest_by_column(dataset: Any, name: str) -> dict[str, str]:
     length = streams.map_style_length(dataset)
     positions = (
         [*range(COMPARED)] if length is None else [*range(min(COMPARED, length)), length - 1]
@@ -315,7 +315,7 @@ def _first_rows_digest_by_column(dataset: Any, name: str) -> dict[str, str]:
 def _json_digest(values: Any) -> str:
     """A digest of plain values, arrays and images, the same on every machine."""
 
-    def plain_value(value: Any) -> Any:
+    def plain_value_or_text(value: Any) -> Any:
         if hasattr(value, "tolist"):
             return value.tolist()
         if isinstance(value, Mapping):
@@ -325,7 +325,7 @@ def _json_digest(values: Any) -> str:
         # Images are given as objects.
         return repr(value.tobytes() if hasattr(value, "tobytes") else type(value))
 
-    text = json.dumps(values, default=plain_value, skipkeys=True)
+    text = json.dumps(values, default=plain_value_or_text, skipkeys=True)
     return hashlib.sha1(text.encode()).hexdigest()
 
 
@@ -355,12 +355,12 @@ def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Gro
 
 
 def refuse_domains_unlike_others(
-    datasets: Mapping[str, Any], key: str, is_compared: Callable[[Any], bool]
+    datasets: Mapping[str, Any], key: str, is_compared_dataset: Callable[[Any], bool]
 ) -> None:
     """Compares with those processes that did this already, and waits for none.
 
     The process that comes later is the one that refuses.
     """
-    if own := domain_descriptions(datasets, is_compared):
+    if own := domain_descriptions(datasets, is_compared_dataset):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in texts.items()})

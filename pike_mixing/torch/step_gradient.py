@@ -65,7 +65,7 @@ class StepResult:
         """
         return self._signals_and_norm[1]
 
-    def with_losses(self, loss_K: Floats | None) -> "StepResult":
+    def with_losses_or_none(self, loss_K: Floats | None) -> "StepResult":
         """The same with other losses of the domains."""
 
         def read() -> tuple[Signals, float]:
@@ -174,7 +174,7 @@ class StepGradient:
             else:
                 result = self._compute_by_domain(seen, rows, c_K, measures, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
-        return result.with_losses(seen.loss_K) if compares else result
+        return result.with_losses_or_none(seen.loss_K) if compares else result
 
     def _compute_by_domain(
         self,
@@ -311,7 +311,7 @@ class StepGradient:
             return contextlib.nullcontext()
         return self.passes.leave_no_trace(self.target.model, training=True)
 
-    def measure_fresh(
+    def measure_gradient_statistics(
         self, rows: StepRows, *, with_inner_products: bool
     ) -> tuple[Statistics, Floats | None]:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
@@ -320,7 +320,7 @@ class StepGradient:
         target.passes = copy.copy(self.passes)
         target.passes.timed = contextlib.nullcontext
         if with_inner_products:
-            measured = gradient_moments.measure_gramian(target, of_domains)
+            measured = gradient_moments.measure_and_fetch_gramian(target, of_domains)
             return measured.statistics, measured.gram_KxK
         return gradient_moments.measure_domains(target, of_domains).fetch_statistics(
             self.passes
@@ -338,7 +338,7 @@ class StepGradient:
         """All K gradients of the batch, combined by what their inner products say."""
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
-            measured = gradient_moments.measure_gramian(
+            measured = gradient_moments.measure_and_fetch_gramian(
                 self.target, of_domains, with_variance=measures
             )
         signals = dataclasses.replace(

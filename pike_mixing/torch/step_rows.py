@@ -84,9 +84,9 @@ class StepRecord:
 
     def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""
-        return self._sums_by_domain([numbers for _, numbers in parts])
+        return self._sums_and_rows_over_processes([numbers for _, numbers in parts])
 
-    def _sums_by_domain(self, parts: Sequence[Tensor]) -> Tensor:
+    def _sums_and_rows_over_processes(self, parts: Sequence[Tensor]) -> Tensor:
         sums_2xK = np.zeros((2, len(self.count_K)))
         for domain_B, number_B in zip(self.domains_of, parts, strict=True):
             np.add.at(sums_2xK[0], domain_B, number_B.double().cpu().numpy())
@@ -105,7 +105,7 @@ class StepRecord:
     def training_losses(self) -> Floats | None:
         """Mean loss of each domain in the training's passes, where they are all there."""
         return (
-            self.domain_means_of_gathered(self._sums_by_domain(self.losses))
+            self.domain_means_of_gathered(self._sums_and_rows_over_processes(self.losses))
             if self.has_all_losses
             else None
         )

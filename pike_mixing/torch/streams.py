@@ -64,7 +64,7 @@ def map_style_length(dataset: Any) -> int | None:
     return len(dataset) if by_index else None
 
 
-def copy_for_reader(dataset: Any) -> Any:
+def copy_if_stateful(dataset: Any) -> Any:
     """A data set of this reader's own, where it keeps a place or an epoch, as it was given.
 
     Reaches into `datasets`: a streaming set holds the dictionary of all file systems of the Hub.
@@ -76,7 +76,7 @@ def copy_for_reader(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def datasets_version(dataset: Any) -> str | None:
+def requirement_of_datasets_stream(dataset: Any) -> str | None:
     """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
     if type(dataset).__module__ != "datasets.iterable_dataset":
         return None
@@ -120,10 +120,10 @@ class _InOrder:
         self._turns = True
         self._process = os.getpid()
 
-    def _open_epoch(self) -> Iterator[Any]:
+    def _open_current_epoch(self) -> Iterator[Any]:
         if self._own is None:
             try:
-                self._own = copy_for_reader(self._given)
+                self._own = copy_if_stateful(self._given)
             except TypeError as error:
                 raise InputError(
                     f"domain {self._domain!r}: a data set with set_epoch or state_dict is copied "
@@ -149,7 +149,7 @@ class _InOrder:
             while True:
                 try:
                     if self._rows is None:
-                        self._rows = self._open_epoch()
+                        self._rows = self._open_current_epoch()
                     row = next(self._rows)
                 except StopIteration:
                     if not self._read:

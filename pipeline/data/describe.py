@@ -34,7 +34,7 @@ def describe_corpora(given: Sequence[str | Path], *, format: Format = "table") -
         for row in rows:
             lengths = row.pop("lengths")
             row |= {f"documents_from_{n}_tokens": lengths.get(n, 0) for n in bounds}
-    return output_formats.render(format, rows, lambda: _statistics_text(rows, bounds))
+    return output_formats.json_csv_or_text(format, rows, lambda: _statistics_text(rows, bounds))
 
 
 def _find_corpus_folders(folder: Path) -> list[Path]:
@@ -42,7 +42,7 @@ def _find_corpus_folders(folder: Path) -> list[Path]:
     if (folder / atomic_files.MANIFEST).is_file():
         return [folder]
     found = sorted(folder.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.stage_of_manifest(path) == "pack"]
+    return [path.parent for path in found if manifests.read_manifest_stage(path) == "pack"]
 
 
 def _nonempty_split_statistics(corpus: Path) -> Iterator[Row]:

@@ -47,7 +47,7 @@ def _word_pattern() -> re.Pattern[str]:
 def evaluation_item_files(settings: Decontamination) -> list[Path]:
     """The files of the items, or an InputError where a pattern matches none."""
     where = "packing.hygiene.decontaminate.files"
-    return [Path(name) for name in file_patterns.matching_files(settings.files, where)]
+    return [Path(name) for name in file_patterns.files_in_pattern_order(settings.files, where)]
 
 
 @functools.cache
@@ -55,7 +55,7 @@ def evaluation_ngram_hashes(settings: Decontamination) -> npt.NDArray[np.uint64]
     """Sorted hashes of the n-grams of the evaluation items, which are read once a process."""
     listed = evaluation_item_files(settings)
     remedy = "packing.hygiene.decontaminate.files takes .jsonl, .jsonl.gz, .parquet and .txt"
-    items = (item for path in listed for item in record_files.read_records(path, remedy))
+    items = (item for path in listed for item in record_files.read_records_by_suffix(path, remedy))
     hashes = [ngram_hashes(text, settings.ngram) for item in items for text in _nested_texts(item)]
     hash_G = np.unique(np.concatenate([*hashes, np.empty(0, np.uint64)]))
     if not len(hash_G):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS, effective_documents
+from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS, skew_limited_effective_documents
 from pipeline.data import file_formats
 from pipeline.data.corpus_settings import ENOUGH_DOCUMENTS, SEARCH_SHARE
 from pipeline.data.local_files import LocalSource
@@ -47,7 +47,7 @@ def few_or_unequal_documents_warning(
     def effective_scored_document_count(characters_N: list[int]) -> float:
         scored_N = _scored_tokens_per_document(characters_N, share, scored_rows, length)
         scored_G = scored_N[scored_N > 0]
-        return effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
+        return skew_limited_effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
     characters_N = _document_characters_unless_enough(
         held_out, _document_count_for_enough_validation(share), effective_scored_document_count

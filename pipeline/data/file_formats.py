@@ -364,7 +364,7 @@ def refuse_files_of_unknown_format(
         first = ", ".join(unknown[:3]) + (", ..." if len(unknown) > 3 else "")
         raise InputError(
             f"{place}: {first}: formats are told by suffix: {', '.join(FORMATS)}: "
-            f"{remedy or file_kinds.remedy_of_suffix(unknown[0])}"
+            f"{remedy or file_kinds.remedy_for_suffix_or_default(unknown[0])}"
         )
 
 

@@ -111,9 +111,10 @@ class LocalSource(LocalSettings, Source):
 
         Files of `exclude` and of the validation text are none of them, under whatever name.
         """
-        result = _without_dataset_caches(sorted(file_patterns.matching_files(self.files, "files")))
+        matching = file_patterns.files_in_pattern_order(self.files, "files")
+        result = _without_dataset_caches(sorted(matching))
         for setting in ("exclude", "validation_files"):
-            named = file_patterns.matching_files(getattr(self, setting) or (), setting)
+            named = file_patterns.files_in_pattern_order(getattr(self, setting) or (), setting)
             others = {Path(name).resolve() for name in named}
             result = [name for name in result if Path(name).resolve() not in others]
             if not result:

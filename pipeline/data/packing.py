@@ -172,7 +172,7 @@ def pack_corpus(
         sizes = {"vocabulary": encoder.vocabulary, "shard_tokens": chosen.shard_tokens}
         splits = {n: opened.enter_context(SplitWriter(partial, n, **sizes)) for n in SPLITS}
         packer = _CorpusPacker(chosen, documents, sorted(source["files"]), encoder, splits)
-        packer.pack(workers or environment.available_cpus(), progress)
+        packer.pack(workers or environment.affinity_cpu_count(), progress)
         split_facts = {
             name: split.close_and_return_facts(encoder.unknown) for name, split in splits.items()
         }

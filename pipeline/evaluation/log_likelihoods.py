@@ -306,7 +306,7 @@ def _log_probabilities(weight_VxD: Tensor, hidden_BxLxD: Tensor, batch: RowBatch
     target = torch.from_numpy(batch.target_N).to(hidden_MxD.device)
     parts = []
     for start in range(0, len(hidden_MxD), at_once):
-        logits = chunked_loss.inner_products_of_rows(
+        logits = chunked_loss.a_times_b_transposed(
             hidden_MxD[start : start + at_once], weight_VxD
         ).float()
         low, high = np.searchsorted(batch.place_N, [start, start + at_once])

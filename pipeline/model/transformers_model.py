@@ -43,8 +43,10 @@ class TransformersModel(Transformer):
         """The same model, computing as a recipe says."""
         self.precision = PRECISIONS[recipe.precision]
         longest = getattr(self.net.config, "max_position_embeddings", None)
-        compiles = devices.is_xla(self.device)
-        if problems := model_folders.training_problems(vars(recipe), longest, compiles=compiles):
+        problems = model_folders.training_problems(
+            vars(recipe), longest, is_xla_device=devices.is_xla(self.device)
+        )
+        if problems:
             raise InputError(f"a model of transformers: {'; '.join(problems)}")
         return self
 

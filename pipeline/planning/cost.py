@@ -56,26 +56,26 @@ def cost_report(
     output_root.refuse_unusable_root(plan.results)
     works = [JobEstimates(plan, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_bill(work) for work in works]
-    missing = outdated_work.PlanComparison(plan).missing_file_problems()
+    missing = outdated_work.PlanComparison(plan).missing_user_file_problems()
     told = [
         *plan_hints.unused_name_hints(plan, own_config),
-        *plan_hints.short_search_hints(plan),
+        *plan_hints.short_proxy_run_hints(plan),
         *plan_hints.few_document_hints(plan),
         *(
             hint
             for work, bill in zip(works, bills, strict=True)
-            for hint in _memory_hints(work, bill)
+            for hint in _machine_memory_hints(work, bill)
         ),
     ]
     if any(kind.hours_of == "core" for kind, _ in kinds):
-        told += plan_hints.slow_float32_hints(plan)
+        told += plan_hints.slow_cpu_float32_hints(plan)
     # A plan is also made where the files are not, as on a laptop: it says so first.
     first = [*missing, "All below is planned as if they were there.", ""] if missing else []
     heading = f"{plan.config['experiment']} of {plan.origin}, in {plan.results}"
     parts = [_bill_text(work, bill) for work, bill in zip(works, bills, strict=True)]
     text = "\n".join([*first, heading, "\n\n".join(parts), *told])
     facts = {"devices": bills, "warnings": [*missing, *told]}
-    return output_formats.render(format, facts, lambda: text)
+    return output_formats.json_csv_or_text(format, facts, lambda: text)
 
 
 def _parse_device(device: str) -> tuple[Accelerator, int]:
@@ -97,7 +97,7 @@ def _parse_device(device: str) -> tuple[Accelerator, int]:
 def _device_bill(work: JobEstimates) -> dict[str, Any]:
     """What an experiment takes on one kind of device, as JSON has it."""
     by_rule: dict[str, list[JobEstimate]] = defaultdict(list)
-    for job in work.counted_jobs():
+    for job in work.jobs_from_scratch():
         by_rule[job.rule].append(work.estimate(*job))
     rules = [
         {
@@ -110,36 +110,37 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         }
         for rule, some in by_rule.items()
     ]
+    on_cores, runs = work.device.hours_of == "core", work.runs_trained_or_refused()
     return {
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "seconds_here": _seconds_on_this_machine(rules) if work.device.hours_of == "core" else None,
-        "refused": {run: why for run in work.runs_to_train() if (why := work.explain_refusal(run))},
+        "seconds_here": _training_seconds_on_local_cores(rules) if on_cores else None,
+        "refused": {run: why for run in runs if (why := work.explain_refusal(run))},
     }
 
 
-def _seconds_on_this_machine(rules: Sequence[dict[str, Any]]) -> float:
+def _training_seconds_on_local_cores(rules: Sequence[dict[str, Any]]) -> float:
     """How long trainings, evaluations and probes take on all cores of this machine.
 
     At least as long as the longest job of each of these rules, one behind the other. The times of
     other jobs are bounds, far above what most take.
     """
     counted = [one for one in rules if one["hours"]]
-    work = sum(one["hours"] for one in counted) * 3600 / environment.available_cpus()
+    work = sum(one["hours"] for one in counted) * 3600 / environment.affinity_cpu_count()
     return float(max(work, sum(one["longest_seconds"] for one in counted)))
 
 
-def _time_on_this_machine_text(bill: dict[str, Any]) -> str:
+def _local_time_suffix(bill: dict[str, Any]) -> str:
     """The same in words; nothing for another kind of device, or where there are no such jobs."""
     if not bill["seconds_here"]:
         return ""
-    cores = output_formats.count_with_noun(environment.available_cpus(), "core")
+    cores = output_formats.count_with_noun(environment.affinity_cpu_count(), "core")
     seconds = _duration_text(bill["seconds_here"])
     return f": about {seconds} on this machine's {cores}; most other jobs take seconds"
 
 
-def _memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
+def _machine_memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
     here = environment.available_memory_bytes()
@@ -173,7 +174,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     ]
     fetched = [
         work.estimate(*job).disk_bytes
-        for job in work.counted_jobs()
+        for job in work.jobs_from_scratch()
         if job.rule == "download" and plan.sources[job.name]["kind"] == "huggingface"
     ]
     lines = [
@@ -182,9 +183,9 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         "",
         _aligned_table(titles, rows),
         "",
-        *([_longest_runs_table(work), ""] if work.runs_to_train() else []),
+        *([_longest_run_per_model_table(work), ""] if work.runs_trained_or_refused() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours"
-        + _time_on_this_machine_text(bill),
+        + _local_time_suffix(bill),
         *_hours_by_seed_lines(work),
         f"disk: {_bytes_text(sum(one['disk_bytes'] for one in rules))}",
     ]
@@ -197,7 +198,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         f"tokenizer {name}: its file is not here: {ASSUMED_PIECES:,} pieces are assumed"
         for name in work.tokenizers_of_unknown_size()
     ]
-    own = sorted({plan.runs[run]["rule"] for run in work.runs_to_train()} - RULES.keys())
+    own = sorted({plan.runs[run]["rule"] for run in work.runs_trained_or_refused()} - RULES.keys())
     lines += [
         f"rule {r}: `pike plan` does not load your class: its runs are counted as those of mix"
         for r in own
@@ -205,10 +206,10 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _longest_runs_table(work: JobEstimates) -> str:
+def _longest_run_per_model_table(work: JobEstimates) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run in work.runs_to_train():
+    for run in work.runs_trained_or_refused():
         values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
@@ -236,7 +237,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
-    for run in work.runs_to_train():
+    for run in work.runs_trained_or_refused():
         if work.explain_refusal(run):
             continue
         part = (

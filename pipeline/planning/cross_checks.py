@@ -75,12 +75,12 @@ def consistency_problems(
     `experiment` is the same configuration as dataclasses.
     A list with an anchor in one of `files`, which set the configuration, is named once.
     """
-    if wrong := _undefined_name_problems(config, files) or [*_generated_name_problems(config)]:
+    if wrong := _undefined_name_problems(config, files) or [*_grid_and_swarm_problems(config)]:
         return [f"{origin}: {problem}" for problem in wrong]
     further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
-        lists = strict_yaml.anchor_by_place(files)
-        further = [problem + _domain_list_hint(problem, lists) for problem in further]
+        lists = strict_yaml.anchor_text_by_place(files)
+        further = [problem + _hint_where_to_add_domain(problem, lists) for problem in further]
     return schema.contradictions(experiment, origin) + [
         f"{origin}: {problem}" for problem in further
     ]
@@ -90,7 +90,7 @@ def _undefined_name_problems(config: Config, files: Iterable[Path]) -> list[str]
     dangling = [
         (use, name) for use in _name_uses(config) for name in use.names if name not in use.known
     ]
-    lists = strict_yaml.anchor_by_place(files) if dangling else {}
+    lists = strict_yaml.anchor_text_by_place(files) if dangling else {}
     by_place: dict[tuple[str, str], str] = {}
     for (_, known, where), name in dangling:
         place = f"{where}, the list {lists[where]}" if where in lists else where
@@ -103,14 +103,14 @@ OTHER_DOMAIN = re.compile(r"(?:^scenarios\.(\S+)\.target|in scenario (\S+): \w+)
 """A message on a weight of a domain that the scenario does not have."""
 
 
-def _domain_list_hint(problem: str, lists: Mapping[str, str]) -> str:
+def _hint_where_to_add_domain(problem: str, list_by_place: Mapping[str, str]) -> str:
     """Where a domain is added, if that is another place than the scenario."""
     found = OTHER_DOMAIN.search(problem)
-    place = lists.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
+    place = list_by_place.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
     return f"; domains are those of the list {place}" if place else ""
 
 
-def _generated_name_problems(config: Config) -> Iterator[str]:
+def _grid_and_swarm_problems(config: Config) -> Iterator[str]:
     """Names that a grid or a swarm takes from others, and settings that a grid cannot choose."""
     grids, mixtures = config.get("grids", {}), config.get("mixtures", {})
     for name in grids.keys() & mixtures.keys():
@@ -142,7 +142,7 @@ def _name_uses(config: Config) -> Iterable[NameUse]:
     if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:
         place = "compare.baseline, which is not set"
         yield NameUse([Compare.baseline], config["methods"], place)
-    yield from _unknown_task_uses(config)
+    yield from _uses_of_unsupported_tasks(config)
     yield from paper_roles.paper_name_uses(config)
 
 
@@ -158,7 +158,7 @@ def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tup
             yield from _values_at(entry, path[1:], f"{place}[{index}]")
 
 
-def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
+def _uses_of_unsupported_tasks(config: Config) -> Iterable[NameUse]:
     """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
@@ -172,7 +172,7 @@ def _unknown_task_uses(config: Config) -> Iterable[NameUse]:
 
 def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -> Iterator[str]:
     """All settings that do not go together, of a configuration whose names are defined."""
-    all_runs = dependencies.with_required_runs(config, dependencies.requested_runs(config))
+    all_runs = dependencies.wanted_then_required_runs(config, dependencies.requested_runs(config))
     named = (
         dependencies.RunName(scenario, "", method, 0)
         for scenario, values in config["scenarios"].items()
@@ -189,7 +189,7 @@ def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -
             finders.finder_class(values["finder"]), values.get("options", {}), where
         )
     yield from paper_roles.duplicate_role_problems(config)
-    yield from _task_problems(config)
+    yield from _repeated_task_and_headline_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
     yield from _too_long_item_problems(config)
@@ -215,7 +215,7 @@ def _target_problems(config: Config) -> Iterable[str]:
                 )
 
 
-def _task_problems(config: Config) -> Iterable[str]:
+def _repeated_task_and_headline_problems(config: Config) -> Iterable[str]:
     """Downstream tasks that are asked twice, and a headline formulation in which none is asked."""
     requested = set()
     for name, evaluation in config["evaluation"].items():
@@ -289,8 +289,8 @@ def _too_long_item_problems(config: Config) -> Iterable[str]:
 
 def _unequal_proxy_length_problems(config: Config, all_runs: Iterable[RunName]) -> Iterable[str]:
     """Mixtures or settings chosen by losses of runs of several lengths: the longest would win."""
-    every = (found for run in all_runs if (found := dependencies.mixture_of_run(config, run)))
-    for found in dict.fromkeys(every):
+    every = (dependencies.mixture_or_grid_of_run(config, run) for run in all_runs)
+    for found in dict.fromkeys(filter(None, every)):
         finder = dependencies.mixture_or_grid_settings(config, found.mixture).get("finder", GRID)
         proxies = dependencies.proxy_runs(config, found)
         if stage_settings.needs_method_states(finder):

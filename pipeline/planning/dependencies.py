@@ -168,7 +168,7 @@ def mixture_or_grid_settings(config: Config, name: str) -> Config:
     return {**config.get("mixtures", {}), **config.get("grids", {})}[name]
 
 
-def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
+def mixture_or_grid_of_run(config: Config, run: RunName) -> MixtureName | None:
     """The mixture or the grid that a run takes from other runs."""
     requested = method_settings(config, run.scenario, run.method)
     named = requested.get("mixture", requested.get("grid"))
@@ -181,16 +181,16 @@ def mixture_of_run(config: Config, run: RunName) -> MixtureName | None:
     return MixtureName(run.scenario, model, named, seed)
 
 
-def proxy_runs(config: Config, mixture: MixtureName) -> list[RunName]:
+def proxy_runs(config: Config, mixture_or_grid: MixtureName) -> list[RunName]:
     """The proxies of a mixture, or the runs of a grid."""
-    values = mixture_or_grid_settings(config, mixture.mixture)
+    values = mixture_or_grid_settings(config, mixture_or_grid.mixture)
     swarm = [
         name for name, one in swarm_members(config).items() if one.swarm == values.get("swarm")
     ]
     return [
-        RunName(mixture.scenario, mixture.model, method, seed)
+        RunName(mixture_or_grid.scenario, mixture_or_grid.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
-        for seed in _seeds_or_default(values, mixture.seed)
+        for seed in _seeds_or_default(values, mixture_or_grid.seed)
     ]
 
 
@@ -200,13 +200,13 @@ def _seeds_or_default(search: Config, default: int) -> Sequence[int]:
 
 def runs_to_evaluate(config: Config, all_runs: Iterable[RunName]) -> list[RunName]:
     """Of these runs those that are evaluated: asked for, or read by what finds a mixture."""
-    mixtures = {found for run in all_runs if (found := mixture_of_run(config, run))}
+    mixtures = {found for run in all_runs if (found := mixture_or_grid_of_run(config, run))}
     named = set(requested_runs(config))
     named.update(run for found in mixtures for run in proxy_runs(config, found))
     return [run for run in all_runs if run in named]
 
 
-def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
+def wanted_then_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunName]:
     """The runs, and all that they stand on, each once: those asked for first.
 
     Raises:
@@ -215,7 +215,7 @@ def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunNam
     result: dict[RunName, None] = dict.fromkeys(wanted)
     sound: set[RunName] = set()
 
-    def visit(run: RunName, above: tuple[RunName, ...]) -> None:
+    def add_run_then_required(run: RunName, above: tuple[RunName, ...]) -> None:
         if run in sound:
             return
         if run in above:
@@ -225,12 +225,12 @@ def with_required_runs(config: Config, wanted: Iterable[RunName]) -> list[RunNam
                 "a reference and a mixture's proxies must not need what is made from them"
             )
         result.setdefault(run)
-        reference, mixture = reference_run(config, run), mixture_of_run(config, run)
+        reference, mixture = reference_run(config, run), mixture_or_grid_of_run(config, run)
         proxies = proxy_runs(config, mixture) if mixture else []
         for other in [*([reference] if reference else []), *proxies]:
-            visit(other, (*above, run))
+            add_run_then_required(other, (*above, run))
         sound.add(run)
 
     for run in list(result):
-        visit(run, ())
+        add_run_then_required(run, ())
     return list(result)

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Literal
 from pike_mixing.setting_limits import Limits, NonNegativeInt
 from pipeline.data.synthetic import SyntheticSource
 from pipeline.planning.configuration import Name, Source
-from pipeline.planning.normal_form import plain_nonempty_values
+from pipeline.planning.normal_form import plain_without_empty_defaults
 
 VALIDATION_SHARE = 0.2
 """Share of documents that are held out: nine tenths of them for validation."""
@@ -148,7 +148,7 @@ def _draw_scenario(
     sizes = [_draw_domain_tokens(stream, tokens, count, place in small) for place in range(alone)]
     languages = _draw_language_settings(stream, sizes, shared, duplicates)
     sources = {f"{name}-{place:02d}": values for place, values in enumerate(languages)}
-    sources |= {f"{name}-{text}": plain_nonempty_values(texts[text]) for text in of_text}
+    sources |= {f"{name}-{text}": plain_without_empty_defaults(texts[text]) for text in of_text}
     target = None
     if has_target:
         weighed = stream.choose_some(list(sources), stream.log_uniform_int(1, max(1, count // 2)))
@@ -165,18 +165,18 @@ def _draw_domain_tokens(stream: _RandomStream, tokens: int, domains: int, is_sma
 
 
 def _draw_language_settings(
-    stream: _RandomStream, tokens_of_each: Sequence[int], shares_letters: bool, duplicates: int
+    stream: _RandomStream, tokens_of_each: Sequence[int], shares_letters: bool, near_duplicates: int
 ) -> Iterator[dict[str, Any]]:
     """Settings of languages of so many training tokens each, the near-duplicates first."""
     letter, grammar = FIRST_LETTER, _draw_grammar(stream)
     family = {"family": stream.draw_seed(), "overlap": 0.9}
     for place, size in enumerate(tokens_of_each):
-        twin = place < duplicates
+        twin = place < near_duplicates
         values = (grammar | family) if twin else _draw_grammar(stream)
         own = {"kind": "synthetic", **values, "alphabet": letter, "seed": stream.draw_seed()}
         yield own | _draw_document_sizes(stream, own, size)
         # Near-duplicates have their letters in common, whatever the others have.
-        if not shares_letters and place >= duplicates - 1:
+        if not shares_letters and place >= near_duplicates - 1:
             letter += LETTERS
 
 
@@ -188,15 +188,15 @@ def _draw_grammar(stream: _RandomStream) -> dict[str, Any]:
 
 
 def _draw_document_sizes(
-    stream: _RandomStream, language_settings: Mapping[str, Any], tokens: int
+    stream: _RandomStream, language_settings: Mapping[str, Any], training_tokens: int
 ) -> dict[str, int]:
-    """Number and length of a language's documents, of which `tokens` tokens are for training."""
+    """Number and length of a language's documents, of which so many tokens are for training."""
     language = SyntheticSource(
         **{k: v for k, v in language_settings.items() if k != "kind"}, documents=DOCUMENTS, length=1
     )
     least = math.ceil(DISTINCT_NATS / language.entropy_nats_per_character)
-    fitting = int(tokens / DOCUMENTS / (1 - VALIDATION_SHARE)) - 1
+    fitting = int(training_tokens / DOCUMENTS / (1 - VALIDATION_SHARE)) - 1
     length = max(least, min(stream.choose_one(LENGTHS), fitting))
     # A token ends each document.
-    documents = math.ceil(tokens / (length + 1) / (1 - VALIDATION_SHARE))
+    documents = math.ceil(training_tokens / (length + 1) / (1 - VALIDATION_SHARE))
     return {"documents": max(DOCUMENTS, documents), "length": length}

@@ -45,7 +45,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
 
-def _config_that_makes(file: Path, other_than: str) -> str | None:
+def _find_config_of_result(file: Path, own_results: str) -> str | None:
     """The configuration in whose results folder a file lies; None where there is no such folder.
 
     It is one of those that are shipped, or what that folder was begun with.
@@ -55,7 +55,7 @@ def _config_that_makes(file: Path, other_than: str) -> str | None:
         results = planner.read_config_file(path).get("results", "results")
         shipped[Path(os.path.normpath(results))] = str(path)
     for folder in file.parents:
-        if folder == Path(os.path.normpath(other_than)):
+        if folder == Path(os.path.normpath(own_results)):
             return None
         if folder in shipped:
             return shipped[folder]
@@ -107,7 +107,7 @@ class JobEstimates:
 
     def _text_bytes(self, source: str) -> int:
         """Bytes of a source's text: as its settings say, or what its files hold."""
-        if stated := planner.text_bytes(self.plan.section_entry("sources", source)):
+        if stated := planner.text_bytes_in_settings(self.plan.section_entry("sources", source)):
             return stated
         paths = map(Path, rule_inputs.RuleInputs(self.plan).job_inputs("download", source).given)
         held = (
@@ -117,8 +117,8 @@ class JobEstimates:
         )
         return sum(held) or SMALL_SOURCE
 
-    def counted_jobs(self) -> Iterator[WorkName]:
-        """All jobs that are counted, in the order of the data's way.
+    def jobs_from_scratch(self) -> Iterator[WorkName]:
+        """All jobs that are counted, made already or not, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which
         takes seconds, and runs that are refused have none.
@@ -126,35 +126,36 @@ class JobEstimates:
         for work in self.plan.work_names:
             if work.rule == "theory" or (work.rule in TRAINS and self.explain_refusal(work.name)):
                 continue
-            if self.targets and work not in self._needed_jobs:
+            if self.targets and work not in self._jobs_needed_by_targets:
                 continue
             if self.targets or work.rule != "database_of_selection":
                 yield work
 
-    def runs_to_train(self) -> list[str]:
+    def runs_trained_or_refused(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [
-            r for r in self.plan.runs if not self.targets or ("pretrain", r) in self._needed_jobs
+            run
+            for run in self.plan.runs
+            if not self.targets or ("pretrain", run) in self._jobs_needed_by_targets
         ]
 
     @functools.cached_property
-    def _needed_jobs(self) -> set[WorkName]:
+    def _jobs_needed_by_targets(self) -> set[WorkName]:
         """The jobs of the targets and all that these stand on.
 
         Raises:
             InputError: nothing makes a target.
         """
         reads, result = rule_inputs.RuleInputs(self.plan), set[WorkName]()
-        waiting = [self._maker_of_target(target) for target in self.targets]
+        waiting = [self._maker_of_target_file(target) for target in self.targets]
         while waiting:
             if (job := waiting.pop()) not in result:
                 result.add(job)
-                waiting += [
-                    self.plan.maker_by_path[path] for path in reads.job_inputs(*job).paths()
-                ]
+                read = reads.job_inputs(*job).made_paths()
+                waiting += [self.plan.maker_by_declared_path[path] for path in read]
         return result
 
-    def _maker_of_target(self, target: str) -> WorkName:
+    def _maker_of_target_file(self, target: str) -> WorkName:
         plan, at = self.plan, Path(os.path.normpath(target))
         if found := plan.find_maker(at):
             return found
@@ -167,7 +168,7 @@ class JobEstimates:
         where = f"target of {plan.origin}"
         # Who named a configuration means its files.
         is_named = plan.origin != str(output_root.DEFAULT_CONFIG)
-        if not (near and is_named) and (config := _config_that_makes(at, plan.results)):
+        if not (near and is_named) and (config := _find_config_of_result(at, plan.results)):
             raise InputError(f"{where}: {str(at)!r} is of {config}: type --config {config}")
         if near:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
@@ -180,7 +181,7 @@ class JobEstimates:
         if architecture := shape.get("architecture"):
             longest = architecture.get("max_position_embeddings")
             if problems := model_folders.training_problems(
-                values["training"], longest, compiles=self.device.is_tpu
+                values["training"], longest, is_xla_device=self.device.is_tpu
             ):
                 return f"{named} is one of transformers: {'; '.join(problems)}"
         if taken.fits:

@@ -82,7 +82,7 @@ def database_settings(experiment: Settings) -> Settings:
         run: {key: value for key, value in values.items() if key != "folder"}
         for run, values in experiment["runs"].items()
     }
-    read = config if experiment["whole"] else _config_read_by_runs(config, runs)
+    read = config if experiment["whole"] else _config_read_by_database(config, runs)
     named = {n: sorted(experiment[n]) for n in ("corpora", "sources", "tokenizers", "tasks")}
     views = {"views": v} if (v := experiment.get("views")) is not None else {}
     methods = [*config.get("methods", [])]
@@ -99,7 +99,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     named = {name: one for name, one in own.get("methods", {}).items() if "rule" in one}
     full = {name: methods.fill_method_defaults(one) for name, one in named.items()}
 
-    def without_unchanged_settings(scenario: Settings) -> Settings:
+    def keep_changed_method_settings(scenario: Settings) -> Settings:
         """Of what it lays over methods, that by which it changes them."""
         result: Settings = {}
         for name, over in scenario["methods"].items():
@@ -119,7 +119,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     if {"methods", "scenarios"} <= own.keys():
         listed = own["scenarios"].items()
         result["scenarios"] = {
-            n: without_unchanged_settings(one) if "methods" in one else one for n, one in listed
+            n: keep_changed_method_settings(one) if "methods" in one else one for n, one in listed
         }
     if "mixtures" in own:
         result["mixtures"] = {
@@ -128,7 +128,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     return result
 
 
-def _config_read_by_runs(config: Settings, runs: Settings) -> Settings:
+def _config_read_by_database(config: Settings, runs: Settings) -> Settings:
     """What the database of these runs reads of the configuration.
 
     Of a scenario that is what its runs do not record; of `runs`, which methods and seeds are asked

@@ -46,15 +46,16 @@ def class_reference(mixing_rule: str) -> str:
     module, _, name = mixing_rule.partition(":")
     if not name:
         raise InputError(method_registry.unknown_rule_message(mixing_rule))
-    if not all(map(str.isidentifier, module.split("."))) or not code_fingerprint.is_module(module):
+    is_dotted = all(map(str.isidentifier, module.split(".")))
+    if not is_dotted or not code_fingerprint.has_source_file(module):
         raise InputError(
             f"rule: there is no module {module!r}: install its package, or put the folder that "
             "holds it on PYTHONPATH"
         )
-    statements = [node for node in _syntax_nodes(module) if isinstance(node, ast.ImportFrom)]
+    statements = [node for node in _all_syntax_nodes(module) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in statements for alias in node.names}
     if name not in imported and _custom_class_node(mixing_rule) is None:
-        classes = [n.name for n in _syntax_nodes(module) if isinstance(n, ast.ClassDef)]
+        classes = [n.name for n in _all_syntax_nodes(module) if isinstance(n, ast.ClassDef)]
         raise InputError(method_registry.undefined_class_message(module, name, classes))
     return mixing_rule
 
@@ -119,7 +120,7 @@ def has_setting(mixing_rule: str, name: str) -> bool:
 def _custom_class_node(mixing_rule: str) -> ast.ClassDef | None:
     """The class of the user's own as its module defines it."""
     module, _, name = mixing_rule.partition(":")
-    classes = (node for node in _syntax_nodes(module) if isinstance(node, ast.ClassDef))
+    classes = (node for node in _all_syntax_nodes(module) if isinstance(node, ast.ClassDef))
     return next((node for node in classes if node.name == name), None)
 
 
@@ -128,7 +129,7 @@ def _class_and_bases(mixing_rule: str) -> Iterator[ast.ClassDef]:
     waiting, seen = [mixing_rule], set[str]()
     while waiting:
         module, _, name = (place := waiting.pop()).partition(":")
-        if place in seen or not code_fingerprint.is_module(module):
+        if place in seen or not code_fingerprint.has_source_file(module):
             continue
         seen.add(place)
         node = _custom_class_node(place)
@@ -138,14 +139,14 @@ def _class_and_bases(mixing_rule: str) -> Iterator[ast.ClassDef]:
             yield node
 
 
-def _syntax_nodes(module: str) -> list[ast.AST]:
+def _all_syntax_nodes(module: str) -> list[ast.AST]:
     try:
         return list(ast.walk(code_fingerprint.syntax_tree(module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 
 
-def run_needs(run: Mapping[str, Any]) -> Needs:
+def known_run_needs(run: Mapping[str, Any]) -> Needs:
     """What training measures for a run, given its `run.json`.
 
     Of a rule of the user's own nothing is known.

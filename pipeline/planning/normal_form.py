@@ -29,7 +29,7 @@ def normalise_config(experiment: Experiment, first_sections: Collection[str]) ->
     """
     compare, paper = experiment.compare or Compare(), experiment.paper or Paper()
     whole = dataclasses.replace(experiment, compare=compare, paper=paper)
-    result: dict[str, Any] = plain_nonempty_values(whole)
+    result: dict[str, Any] = plain_without_empty_defaults(whole)
     result["results"] = _normalise_paths(result["results"])
     for section, names in PATH_SETTINGS.items():
         for values in result.get(section, {}).values():
@@ -50,7 +50,7 @@ def _normalise_paths(value: Any) -> Any:
     return str(PurePosixPath(value))
 
 
-def plain_nonempty_values(value: Any) -> Any:
+def plain_without_empty_defaults(value: Any) -> Any:
     """Plain JSON values of validated settings; what is absent or empty by default is left out."""
     if dataclasses.is_dataclass(value):
         kept = {
@@ -59,11 +59,11 @@ def plain_nonempty_values(value: Any) -> Any:
             if (one := getattr(value, field.name)) != default_value(field)
             or not _is_none_or_empty_collection(one)
         }
-        return {name: plain_nonempty_values(one) for name, one in kept.items()}
+        return {name: plain_without_empty_defaults(one) for name, one in kept.items()}
     if isinstance(value, Mapping):
-        return {name: plain_nonempty_values(one) for name, one in value.items()}
+        return {name: plain_without_empty_defaults(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
-        return [*map(plain_nonempty_values, value)]
+        return [*map(plain_without_empty_defaults, value)]
     return value
 
 
@@ -95,19 +95,19 @@ def fill_defaults(
     Whole numbers become real ones for `real_names`, and where the default is a real number.
     """
     silent = {name for name, value in defaults.items() if value is None}
-    known = {n: v for n, v in defaults.items() if _is_nonempty_json(v)}
+    known = {n: v for n, v in defaults.items() if _is_json_without_empty_parts(v)}
     real = {*real_names, *(name for name, value in known.items() if isinstance(value, float))}
     result = known | {n: v for n, v in given.items() if not (v is None and n in silent)}
     return {
-        name: _as_floats(v) if name in real else plain_nonempty_values(v)
+        name: _as_floats(v) if name in real else plain_without_empty_defaults(v)
         for name, v in result.items()
     }
 
 
-def _is_nonempty_json(value: Any) -> bool:
+def _is_json_without_empty_parts(value: Any) -> bool:
     if isinstance(value, list | tuple | Mapping):
         inner = value.values() if isinstance(value, Mapping) else value
-        return bool(value) and all(map(_is_nonempty_json, inner))
+        return bool(value) and all(map(_is_json_without_empty_parts, inner))
     return isinstance(value, bool | int | float | str)
 
 

@@ -57,13 +57,13 @@ class WorkStamp:
         # Snakemake compares contents, too: the same difference at another time is another content.
         with atomic_files.atomic_write(self.path) as partial:
             partial.write_text(
-                self._stamp_content(differences) + str(time.time_ns()), encoding="utf-8"
+                self._stamp_first_line(differences) + str(time.time_ns()), encoding="utf-8"
             )
         if made >= self.path.stat().st_mtime_ns:
             # Another machine's clock was ahead.
             os.utime(self.path, ns=(made + 10**9, made + 10**9))
 
-    def is_touched_since(self, differences: Sequence[made_from.RecordDifference]) -> bool:
+    def is_work_touched_after(self, differences: Sequence[made_from.RecordDifference]) -> bool:
         """Whether the work was touched after it had been found to differ like this."""
         says = self._records_differences(differences)
         return says and self._manifest.stat().st_mtime_ns > self.path.stat().st_mtime_ns
@@ -83,9 +83,9 @@ class WorkStamp:
     def _records_differences(self, differences: Sequence[made_from.RecordDifference]) -> bool:
         if self._time() in (None, OLD_STAMP):
             return False
-        return self.path.read_text(encoding="utf-8").startswith(self._stamp_content(differences))
+        return self.path.read_text(encoding="utf-8").startswith(self._stamp_first_line(differences))
 
-    def _stamp_content(self, differences: Sequence[made_from.RecordDifference]) -> str:
+    def _stamp_first_line(self, differences: Sequence[made_from.RecordDifference]) -> str:
         # Work that was copied, or made anew, is another file: only what was touched is the same.
         content = [differences, self._manifest.stat().st_ino]
         return atomic_files.canonical_json(content) + "\n"
@@ -114,17 +114,17 @@ class PlanComparison:
     def __init__(
         self,
         plan: Plan,
-        pythons: Mapping[str, str] | None = None,
+        python_by_rule: Mapping[str, str] | None = None,
         is_forced: Callable[[str, str], bool] = lambda rule, name: False,
     ) -> None:
         """Looks at nothing yet.
 
         Args:
             plan: The plan.
-            pythons: By rule: the interpreter of its jobs, where it is not this one.
+            python_by_rule: The interpreter of its jobs, where it is not this one.
             is_forced: Whether a rule's work of a name is made again whatever its manifest says.
         """
-        self.plan, self._pythons, self._is_forced = plan, pythons or {}, is_forced
+        self.plan, self._pythons, self._is_forced = plan, python_by_rule or {}, is_forced
         self.inputs = rule_inputs.RuleInputs(plan)
         self._told = set[tuple[str, str]]()
         self._known = checksums.DigestCache(checksums.MEMORY)
@@ -152,31 +152,31 @@ class PlanComparison:
             stage, part, python, uses_transformers=uses_transformers
         )
         return tuple(
-            made_from.differences_from_today(
+            made_from.differences_from_today_if_finished(
                 manifest,
                 stage,
                 self._known,
                 settings=settings,
                 code=fingerprint,
                 versions=versions,
-                inputs=reads.paths(),
+                inputs=reads.made_paths(),
                 given=reads.given,
             )
         )
 
     @functools.cache  # noqa: B019 - as above.
-    def has_open_differences(self, rule: str, name: str) -> bool:
+    def is_different_and_untouched(self, rule: str, name: str) -> bool:
         """Whether finished work differs from the plan, and was not touched since that was found."""
         if not (found := self.differences(rule, name)):
             return False
-        return not self.stamp(rule, name).is_touched_since(found)
+        return not self.stamp(rule, name).is_work_touched_after(found)
 
     @functools.cache  # noqa: B019 - as above.
     def is_outdated(self, rule: str, name: str) -> bool:
         """Whether a piece of work differs from the plan, or may, as any does that it stands on."""
-        reads = self.inputs.job_inputs(rule, name).paths()
+        reads = self.inputs.job_inputs(rule, name).made_paths()
         return (
-            self.has_open_differences(rule, name)
+            self.is_different_and_untouched(rule, name)
             or self._is_forced(rule, name)
             or any(self.is_changing_input(path, rule) for path in reads)
         )
@@ -187,9 +187,10 @@ class PlanComparison:
 
         So it may where work has lost its manifest alone.
         """
-        if path not in self.plan.maker_by_path:
+        if path not in self.plan.maker_by_declared_path:
             return False
-        maker, stage = self.plan.maker_by_path[path], MADE[reader_rule].stage or reader_rule
+        maker = self.plan.maker_by_declared_path[path]
+        stage = MADE[reader_rule].stage or reader_rule
         if self._is_manifest_alone_lost(path):
             return True
         shows_all = stage in manifests.READ_WHOLE_MANIFESTS or (maker.rule, stage) == (
@@ -202,11 +203,12 @@ class PlanComparison:
     def _may_change_output(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
         other = any(one.what not in HARMLESS_SETTINGS for one in self.differences(rule, name))
-        reads = self.inputs.job_inputs(rule, name).paths()
+        makers = self.plan.maker_by_declared_path
+        reads = self.inputs.job_inputs(rule, name).made_paths()
         return (
-            (other and self.has_open_differences(rule, name))
+            (other and self.is_different_and_untouched(rule, name))
             or self._is_forced(rule, name)
-            or any(self._may_change_output(*self.plan.maker_by_path[path]) for path in reads)
+            or any(self._may_change_output(*makers[path]) for path in reads)
         )
 
     @functools.cache  # noqa: B019 - as above.
@@ -218,7 +220,7 @@ class PlanComparison:
         patterns = [f"{place.name.partition('.')[0]}.*"]
         if place.name == atomic_files.MANIFEST:
             # The workflow writes settings beside a run, whether or not it is there.
-            is_run = self.plan.maker_by_path[path].rule == "pretrain"
+            is_run = self.plan.maker_by_declared_path[path].rule == "pretrain"
             patterns = ["*.parquet", "checkpoints/*"] if is_run else ["*"]
         return any(any(place.parent.glob(pattern)) for pattern in patterns)
 
@@ -228,7 +230,8 @@ class PlanComparison:
         stamp, found = self.stamp(rule, name), self.differences(rule, name)
         if not found and Path(manifest).is_file():
             # Snakemake makes no missing file for work that is there.
-            lost = filter(self._is_manifest_alone_lost, self.inputs.job_inputs(rule, name).paths())
+            reads = self.inputs.job_inputs(rule, name).made_paths()
+            lost = filter(self._is_manifest_alone_lost, reads)
             found = tuple(made_from.RecordDifference(f"inputs.{p}", "whole", "not") for p in lost)
         if found:
             stamp.mark_different(found)
@@ -236,7 +239,7 @@ class PlanComparison:
             stamp.mark_unchanged()
         return str(stamp.path)
 
-    def prepare_job(self, rule: str, name: str) -> None:
+    def leave_note_how_job_begins(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
 
         The manifest of work that does not differ itself is kept: where what it stands on comes out
@@ -249,12 +252,12 @@ class PlanComparison:
         elif rule in KEPT_IF_UNCHANGED and place.is_file() and not self.differences(rule, name):
             made_from.keep_manifest_copy(place)
         else:
-            made_from.forget_manifest_copy(place)
+            made_from.forget_copy_and_restart_mark(place)
 
-    def untold_reason_lines(self, rule: str, name: str) -> Iterator[str]:
+    def reason_lines_once_per_kind(self, rule: str, name: str) -> Iterator[str]:
         """A line for settings, code, versions or inputs that differ, of the first such work."""
         found, by_kind = self.differences(rule, name), dict[tuple[str, str], list[str]]()
-        for one in found if self.has_open_differences(rule, name) else ():
+        for one in found if self.is_different_and_untouched(rule, name) else ():
             by_kind.setdefault((rule, one.what.partition(".")[0]), []).append(str(one))
         for kind, several in by_kind.items():
             if kind not in self._told:
@@ -270,7 +273,7 @@ class PlanComparison:
                 "comes out the same, and their results stay"
             )
 
-    def missing_file_problems(self) -> list[str]:
+    def missing_user_file_problems(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
 
         What was made of files, under the same settings, stands without them.
@@ -290,7 +293,7 @@ class PlanComparison:
             result |= {f"{place}: {_missing_file_text(path)}": None for path in absent}
         return [*result]
 
-    def manifest_paths(self) -> list[str]:
+    def used_manifest_paths(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
         used = {name: plan_hints.used_names(self.plan)[name] for name in ("sources", "tokenizers")}
         return [
@@ -307,7 +310,7 @@ class PlanComparison:
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)
 
 
-def compare_results_with_plan(*folders: Path) -> PlanComparison | None:
+def compare_first_root_with_plan(*folders: Path) -> PlanComparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,

@@ -25,10 +25,10 @@ LABEL = "experiment.json"
 
 def refuse_foreign_root(plan: Plan) -> None:
     """Refuses an output root that another experiment has begun."""
-    _label_of_usable_root(plan)
+    _check_root_and_make_label(plan)
 
 
-def _label_of_usable_root(plan: Plan) -> Settings:
+def _check_root_and_make_label(plan: Plan) -> Settings:
     """The label of an output root that no other experiment has begun.
 
     A root outside the working directory can be shared by several clones. The label then names the
@@ -79,7 +79,7 @@ def refuse_unusable_root(folder: str) -> None:
     inside = Path(os.path.relpath(os.path.realpath(folder))).parts
     if not inside:
         raise InputError(f"results: {folder}: that is the folder itself: name one in it (results:)")
-    refuse_unopenable_path(Path(folder))
+    refuse_path_unfit_for_duckdb(Path(folder))
     if inside[0] in TAKEN:
         raise InputError(
             f"results: {folder}: {inside[0]} holds what is not made here: give another (results:)"
@@ -89,7 +89,7 @@ def refuse_unusable_root(folder: str) -> None:
             raise InputError(f"results: {folder}: {place} is no folder: give another (results:)")
 
 
-def refuse_unopenable_path(path: Path) -> None:
+def refuse_path_unfit_for_duckdb(path: Path) -> None:
     """Stops at a path of a database, or of a folder of databases, that DuckDB cannot open.
 
     Raises:
@@ -171,13 +171,13 @@ def _restore_command(path: Path) -> str | None:
         if archive := find_origin_archive(folder):
             words = ["restore", _path_from_working_folder(archive)]
             words += ["--out", _path_from_working_folder(folder)]
-            if only := _outputs_to_restore(archive, folder, path.relative_to(folder)):
+            if only := _names_for_only_option(archive, folder, path.relative_to(folder)):
                 words += ["--only", *only]
             return f"{program_command('pike')} {shlex.join(words)}"
     return None
 
 
-def _outputs_to_restore(archive: Path, folder: Path, place: Path) -> list[str]:
+def _names_for_only_option(archive: Path, folder: Path, place: Path) -> list[str]:
     """The tables and figures to restore for a file of a results folder; none: all of them."""
     if place.parts[0] in ("tables", "figures"):
         return [place.name.partition(".")[0]]
@@ -214,12 +214,13 @@ def _snakemake_command(root: OutputRoot | None, words: list[str]) -> str:
     return f"{program_command('snakemake')} {shlex.join(result)}"
 
 
-def write_settings(plan: Plan, pythons: Mapping[str, str] | None = None) -> None:
+def write_settings(plan: Plan, python_by_rule: Mapping[str, str] | None = None) -> None:
     """Writes every settings file whose content changed or was spoiled, and the root's label.
 
-    `pythons` are interpreters by rule, where they are not this one.
+    `python_by_rule` has interpreters where they are not this one.
     """
-    label = _label_of_usable_root(plan) | ({"pythons": dict(pythons)} if pythons else {})
+    label = _check_root_and_make_label(plan)
+    label |= {"pythons": dict(python_by_rule)} if python_by_rule else {}
     wanted = {f"{plan.results}/{LABEL}": label, **plan.settings_by_path()}
     with errors.explain_disk_errors(Path(plan.results)):
         for name, values in wanted.items():

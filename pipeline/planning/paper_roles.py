@@ -56,7 +56,7 @@ def paper_name_uses(config: Config) -> Iterator[NameUse]:
     """All uses of names in the section."""
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
-        yield NameUse(cast, _own_names(config, section), f"paper.{section}")
+        yield NameUse(cast, _role_candidates(config, section), f"paper.{section}")
         for ours, played in cast.items():
             yield NameUse(_as_list(played), published_names()[kind], f"paper.{section}.{ours}")
 
@@ -81,7 +81,7 @@ def paper_roles_of(config: Config) -> list[PaperRole]:
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
         taken = {name for played in cast.values() for name in _as_list(played)}
-        for ours in _own_names(config, section):
+        for ours in _role_candidates(config, section):
             alone = [] if ours in taken else [ours]
             played = _as_list(cast[ours]) if ours in cast else alone
             result += [
@@ -90,7 +90,7 @@ def paper_roles_of(config: Config) -> list[PaperRole]:
     return result
 
 
-def _own_names(config: Config, section: str) -> list[str]:
+def _role_candidates(config: Config, section: str) -> list[str]:
     """The experiment's own names of a section; tasks are its domains and all that is asked."""
     if section != "tasks":
         return list(config.get(section, {}))

@@ -37,6 +37,8 @@ RECORDS = {
     },
 }
 """What a table or figure shows of trained runs beside their own records; any other: all."""
+ALL_RUNS = ""
+"""The name of the database of all runs, as its rule has it."""
 UNTRAINED = "untrained-"
 """What the name of a database begins with that knows its runs by their settings alone."""
 
@@ -147,10 +149,10 @@ class Plan:
     def names_by_rule(self) -> dict[str, Collection[str]]:
         """Names of what each rule of the workflow makes, in the order of the data's way."""
         others = {
-            "theory": [""] if self.theory_folder_for_runs(list(self.runs)) else [],
-            "database": [""],
+            "theory": [""] if self.theory_folder_for_database(list(self.runs)) else [],
+            "database": [ALL_RUNS],
             "database_of_selection": self.selection_by_database,
-            "article": [""] if self.paper_outputs else [],
+            "article": [""] if self.paper_table_and_figure_names else [],
             "report": [""],
         }
         return {
@@ -164,7 +166,7 @@ class Plan:
         return [WorkName(rule, n) for rule, names in self.names_by_rule().items() for n in names]
 
     @functools.cached_property
-    def maker_by_path(self) -> dict[str, WorkName]:
+    def maker_by_declared_path(self) -> dict[str, WorkName]:
         """The work that makes a file, by the path of its manifest or of its tokenizer."""
         models = {
             f"{self.results}/tokenizers/{name}.model": WorkName("tokenizer", name)
@@ -177,11 +179,12 @@ class Plan:
         at = Path(os.path.normpath(file))
         places = [at, made_from.manifest_beside(at)]
         places += [folder / MANIFEST for folder in (at, *at.parents)]
-        return next((made for p in places if (made := self.maker_by_path.get(str(p)))), None)
+        makers = self.maker_by_declared_path
+        return next((made for p in places if (made := makers.get(str(p)))), None)
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
-        names = (None, *self.selection_by_database)
+        names = (ALL_RUNS, *self.selection_by_database)
         written = {
             self.settings_and_database_paths(name).settings: self.settings_of_database(name)
             for name in names
@@ -202,13 +205,13 @@ class Plan:
                 written[f"{self.results}/runs/{run}/{name}.json"] = values
         return written
 
-    def settings_of_database(self, name: str | None) -> Settings:
-        """What the database of a selection of runs is built from; without a name: of all runs.
+    def settings_of_database(self, name: str) -> Settings:
+        """What the database of a name is built from, that of all runs too.
 
         Raises:
             InputError: no table or figure reads one of that name.
         """
-        if not name:
+        if name == ALL_RUNS:
             return self.database_settings_of_selection(Selection(tuple(self.runs)))
         if name not in self.selection_by_database:
             raise InputError(unknown_name_message(name, self.selection_by_database, "databases"))
@@ -258,8 +261,8 @@ class Plan:
                 t: f"{self.results}/tasks/{t}"
                 for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
             },
-            "theory": self.theory_folder_for_runs(names) if trained else None,
-            "rules": self.rule_descriptions(),
+            "theory": self.theory_folder_for_database(names) if trained else None,
+            "rules": self.summary_by_mixing_rule(),
             "tables": self.tables,
             "figures": self.figures,
         }
@@ -272,22 +275,22 @@ class Plan:
         if section == "theory":
             return None
         if section == "article":
-            return {"shown": self.paper_outputs}
+            return {"shown": self.paper_table_and_figure_names}
         if section == "report":
             return {
                 "config": manifest_places.fill_rule_and_finder_defaults(self.config),
-                "rules": self.rule_descriptions(),
+                "rules": self.summary_by_mixing_rule(),
             }
         if section == "databases":
             return manifest_places.database_settings(self.settings_of_database(name))
         return self.section_entry(section, name)
 
     @functools.cached_property
-    def paper_outputs(self) -> list[str]:
+    def paper_table_and_figure_names(self) -> list[str]:
         """The plan's tables and figures that are the paper's, in the paper's order."""
         return [name for name in manifest_places.OF_PAPER if name in {*self.tables, *self.figures}]
 
-    def theory_folder_for_runs(self, runs: Sequence[str]) -> str | None:
+    def theory_folder_for_database(self, runs: Sequence[str]) -> str | None:
         """Folder of the theory's records, where a database of these runs holds them.
 
         It does where they are shown and the database is for none of the runs, or all that were
@@ -300,53 +303,55 @@ class Plan:
         return f"{self.results}/theory" if shown and whole else None
 
     @functools.cached_property
-    def runs_by_output(self) -> dict[tuple[str, str], tuple[str, ...]]:
+    def needed_runs_by_output(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The runs that each table and figure needs, by kind and name, in the order of the plan."""
         every, requested = map(RunName.parse, self.runs), set(map(RunName.parse, self.requested))
         listed, outputs = list(every), {"table": self.tables, "figure": self.figures}
 
-        def runs_of(kind: str, name: str, wanted: Settings) -> tuple[str, ...]:
+        def needed_runs(kind: str, name: str, selection: Settings) -> tuple[str, ...]:
             if name in STANDALONE[kind]:
                 return ()
             if kind == "table" and name in OF_ALL:
                 return tuple(self.runs)
-            return tuple(map(str, dependencies.select_runs(listed, requested, wanted)))
+            return tuple(map(str, dependencies.select_runs(listed, requested, selection)))
 
         return {
-            (kind, name): runs_of(kind, name, values["selection"])
+            (kind, name): needed_runs(kind, name, values["selection"])
             for kind, named in outputs.items()
             for name, values in named.items()
         }
 
     @functools.cached_property
-    def database_name_by_output(self) -> dict[tuple[str, str], str | None]:
-        """Name of the database that each table and figure reads; None: that of all runs."""
+    def database_name_by_output(self) -> dict[tuple[str, str], str]:
+        """Name of the database that each table and figure reads."""
         # The first one that needs some records names the database of all that do.
         by_records: dict[Any, str] = {}
         for name in (name for name in OF_SETTINGS if name in self.tables):
-            by_records.setdefault(self.runs_by_output["table", name], UNTRAINED + name)
-        for output, runs in self.runs_by_output.items():
+            by_records.setdefault(self.needed_runs_by_output["table", name], UNTRAINED + name)
+        for output, runs in self.needed_runs_by_output.items():
             by_records.setdefault(
                 (runs, self._checkpoint_rules_of_output(*output)), "-".join(output)
             )
 
-        def database_name_of(output: tuple[str, str], runs: tuple[str, ...]) -> str | None:
+        def database_name_of(output: tuple[str, str], runs: tuple[str, ...]) -> str:
             if output[0] == "table" and output[1] in OF_SETTINGS:
                 return by_records[runs]
             if len(runs) == len(self.runs):
-                return None
+                return ALL_RUNS
             if runs == self.requested:
                 return "requested"
             return by_records[runs, self._checkpoint_rules_of_output(*output)] if runs else "theory"
 
         return {
-            output: database_name_of(output, runs) for output, runs in self.runs_by_output.items()
+            output: database_name_of(output, runs)
+            for output, runs in self.needed_runs_by_output.items()
         }
 
     def _checkpoint_rules_of_output(self, kind: str, name: str) -> tuple[str, ...]:
         """What a table or figure shows of checkpoints, of that which was asked of its runs."""
         has = {EVALUATE: self.evaluations, PROBE: self.probes}
-        shown, runs = RECORDS[kind].get(name, (EVALUATE, PROBE)), self.runs_by_output[kind, name]
+        shown = RECORDS[kind].get(name, (EVALUATE, PROBE))
+        runs = self.needed_runs_by_output[kind, name]
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
@@ -355,13 +360,15 @@ class Plan:
         outputs = {"table": self.tables, "figure": self.figures}
         views = defaultdict[str, set[str]](set)
         read = {
-            out: db for out, db in self.database_name_by_output.items() if db and db != "requested"
+            out: db
+            for out, db in self.database_name_by_output.items()
+            if db not in (ALL_RUNS, "requested")
         }
         for (kind, name), database in read.items():
             views[database].add(f"{kind}_{outputs[kind][name].get('kind', name)}")
         result = {
             database: Selection(
-                self.runs_by_output[output],
+                self.needed_runs_by_output[output],
                 self._checkpoint_rules_of_output(*output),
                 sorted(views[database]),
                 not database.startswith(UNTRAINED),
@@ -372,10 +379,10 @@ class Plan:
             result["requested"] = Selection(self.requested)
         return result
 
-    def settings_and_database_paths(self, name: str | None) -> DatabaseFiles:
-        """Paths of the database of a selection of runs; None: of all runs."""
+    def settings_and_database_paths(self, name: str) -> DatabaseFiles:
+        """Paths of the database of a name."""
         at = "experiment", "pike"
-        if name is not None:
+        if name != ALL_RUNS:
             at = f"databases/{name}", f"databases/{name}"
         return DatabaseFiles(
             f"{self.results}/settings/{at[0]}.json", f"{self.results}/{at[1]}.duckdb"
@@ -384,7 +391,7 @@ class Plan:
     def report_database_files(self) -> DatabaseFiles:
         """Paths of the database of the report: of the runs that were asked for."""
         return self.settings_and_database_paths(
-            "requested" if "requested" in self.selection_by_database else None
+            "requested" if "requested" in self.selection_by_database else ALL_RUNS
         )
 
     def database_path_of_output(self, kind: str, name: str) -> str:
@@ -392,7 +399,7 @@ class Plan:
         self.section_entry(f"{kind}s", name)
         return self.settings_and_database_paths(self.database_name_by_output[kind, name]).database
 
-    def rule_descriptions(self) -> dict[str, str]:
-        """What the mixing rules of the plan do, in the report's words, by rule."""
+    def summary_by_mixing_rule(self) -> dict[str, str]:
+        """What the mixing rules of the plan do, in the report's words."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
         return {rule: methods.rule_summary(rule) for rule in named}

@@ -47,12 +47,12 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     used, result = used_names(plan), []
     for section, names in used.items():
         if idle := [name for name in own_config.get(section, {}) if name not in names]:
-            where = _domain_list_hint(plan) if section == "sources" else ""
+            where = _hint_where_to_add_sources(plan) if section == "sources" else ""
             told = f"defined, and used by no run: {names_text(idle)}{where}"
             result.append(f"{plan.origin}: {section}: {told}")
     for section in ("evaluation", "probe"):
         for name in sorted(used[section].intersection(own_config.get(section, {}))):
-            result += _unmatched_selection_hints(plan, section, name)
+            result += _unmatched_curve_and_probe_hints(plan, section, name)
     # Methods are compared with one that has no run.
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -64,15 +64,15 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
     return result
 
 
-def _domain_list_hint(plan: Plan) -> str:
+def _hint_where_to_add_sources(plan: Plan) -> str:
     """Where a source is added to the scenarios, if they all name one list of domains."""
-    anchors = strict_yaml.anchor_by_place(map(Path, plan.files))
+    anchors = strict_yaml.anchor_text_by_place(map(Path, plan.files))
     lists = {anchors.get(f"scenarios.{name}.domains", "") for name in plan.config["scenarios"]}
     (place,) = lists if len(lists) == 1 else ("",)
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _unmatched_curve_and_probe_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
     scenarios, lists = plan.config["scenarios"], plan.config[section][name]
     where = f"{section}.{name}"
@@ -85,7 +85,7 @@ def _unmatched_selection_hints(plan: Plan, section: str, name: str) -> Iterator[
             yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 
 
-def short_search_hints(plan: Plan) -> list[str]:
+def short_proxy_run_hints(plan: Plan) -> list[str]:
     """A line for each mixture that runs of at most half a training's tokens find by their losses.
 
     Tested where losses have no target; only there something is told.
@@ -150,7 +150,7 @@ def _fewest_scored_rows_and_length(plan: Plan, domain: str) -> tuple[int, int] |
     return min(scored, key=math.prod, default=None)
 
 
-def slow_float32_hints(plan: Plan) -> list[str]:
+def slow_cpu_float32_hints(plan: Plan) -> list[str]:
     """A line where models train in float32 whose products this machine's processor has faster."""
     units = accelerators.bfloat16_cpu_flags()
     wide = {
@@ -192,7 +192,7 @@ def merge_similar_doubts(doubts: Sequence[str]) -> list[str]:
     return result
 
 
-def closing_hints(plan: Plan) -> list[str]:
+def finished_workflow_hints(plan: Plan) -> list[str]:
     """What a reader of a finished workflow needs next.
 
     A line for each kind of doubt about packed corpora, such as little validation text. Where the

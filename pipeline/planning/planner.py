@@ -74,10 +74,10 @@ def read_config_file(path: Path) -> Settings:
 
 def read_expanded_config(path: Path) -> Settings:
     """The same with what it includes, and its short forms written out."""
-    return shorthand.expand_shorthand(join_included(read_config_file(path), path))
+    return shorthand.expand_shorthand(join_disjoint_includes(read_config_file(path), path))
 
 
-def join_included(
+def join_disjoint_includes(
     config: Mapping[str, Any],
     origin: Path,
     included_by: tuple[Path, ...] = (),
@@ -106,7 +106,7 @@ def join_included(
         raise InputError(
             f"include: {path}: {len(included_by)} files include each other down to it: join some"
         )
-    further = join_included(load(path), path, (*included_by, path.resolve()), load)
+    further = join_disjoint_includes(load(path), path, (*included_by, path.resolve()), load)
     twice = []
     for section in further.keys() & whole.keys():
         theirs, ours = further[section], whole[section]
@@ -120,14 +120,14 @@ def join_included(
         raise InputError(
             f"{names}: set in {path} and in {origin}, which includes it: a file can add to what it "
             f"includes, not replace: put {them} into a second file, whose values replace the "
-            f'first\'s: make run CONFIG="{origin} second.yaml"{_new_name_hint(min(twice))}'
+            f'first\'s: make run CONFIG="{origin} second.yaml"{_hint_to_rename_entry(min(twice))}'
         )
     return further | whole
 
 
-def _new_name_hint(path: str) -> str:
+def _hint_to_rename_entry(place: str) -> str:
     """How to have an included entry with other values under a name of one's own."""
-    section, _, name = path.partition(".")
+    section, _, name = place.partition(".")
     new = f"{name}-2"
     if not name or section in ("packing", "tasks", "compare", "predictions", "paper", "quick"):
         return ""  # Its names are given.
@@ -187,9 +187,11 @@ def plan_config_files(files: Sequence[Path], options: Mapping[str, Any]) -> Plan
                 f"{' or '.join(CONFIG_SUFFIXES)}: put targets in front of --configfile"
             )
         config = _merge_deeply(config, load(path))
-        whole = _merge_deeply(whole, join_included(load(path), path, load=load))
+        whole = _merge_deeply(whole, join_disjoint_includes(load(path), path, load=load))
     config = _merge_deeply(config, options)
-    whole = _merge_deeply(whole, join_included(options, files[0].parent / "--config", load=load))
+    whole = _merge_deeply(
+        whole, join_disjoint_includes(options, files[0].parent / "--config", load=load)
+    )
     owners = [_file_that_sets_results(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
     return PlannedFiles(plan(shorthand.expand_shorthand(whole), *named, files, options), config)
@@ -228,8 +230,9 @@ def plan(
     refuse(cross_checks.consistency_problems(config, experiment, origin, files))
     own = normal_form.normalise_config(experiment, [*config])
     requested = dependencies.requested_runs(own)
-    every = dependencies.with_required_runs(own, requested)
-    found_of = {run: found for run in every if (found := dependencies.mixture_of_run(own, run))}
+    every = dependencies.wanted_then_required_runs(own, requested)
+    of_runs = ((run, dependencies.mixture_or_grid_of_run(own, run)) for run in every)
+    found_of = {run: found for run, found in of_runs if found}
     runs = {str(run): stage_settings.run_settings(own, run) for run in every}
     mixtures = {str(m): stage_settings.mixture_settings(own, m, runs) for m in found_of.values()}
     searched = {
@@ -254,7 +257,7 @@ def plan(
         results=str(Path(own["results"])),
         sources=stage_settings.with_sorted_keys(own["sources"]),
         tokenizers={
-            name: stage_settings.with_sorted_keys(stage_settings.tokenizer_settings(own, name))
+            name: stage_settings.tokenizer_settings_without_sources(own, name)
             for name in own["tokenizers"]
         },
         tokenizer_sources={
@@ -282,12 +285,12 @@ def plan(
                 ]
             )
         },
-        tables=stage_settings.table_and_figure_settings(own["tables"]),
-        figures=stage_settings.table_and_figure_settings(own["figures"]),
+        tables=stage_settings.output_settings_by_name(own["tables"]),
+        figures=stage_settings.output_settings_by_name(own["figures"]),
     )
 
 
-def text_bytes(source: Settings) -> int | None:
+def text_bytes_in_settings(source: Settings) -> int | None:
     """Bytes of a source's text, where its settings say so."""
     size: int | None = source.get("bytes")
     # Of installed text `documents` says how files are cut.
@@ -298,7 +301,7 @@ def text_bytes(source: Settings) -> int | None:
 
 def packing_processes(source: Settings) -> int:
     """How many processes are worth packing a source: one for each 64 MiB of text, 16 at most."""
-    size = text_bytes(source)
+    size = text_bytes_in_settings(source)
     if size is None and source["kind"] == "local":
         return 4  # Nobody has looked at the files yet.
     return min(max((size or 0) // 2**26, 1), 16)

@@ -42,7 +42,7 @@ from pipeline.planning.configuration import (
 )
 from pipeline.planning.dependencies import RunName
 from pipeline.planning.drawn_scenarios import DrawnScenario, ScenarioDrawSettings
-from pipeline.planning.normal_form import plain_nonempty_values
+from pipeline.planning.normal_form import plain_without_empty_defaults
 from pipeline.runtime import atomic_files, output_formats
 from pipeline.runtime.environment import ROOT
 from pipeline.runtime.validate_settings import validate
@@ -132,7 +132,7 @@ class Registration:
             on_board = self.compared_methods(one.board)
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
-        result = [self._comparison_problem(*one) for one in named if one[1] not in one[2]]
+        result = [self._absent_method_message(*one) for one in named if one[1] not in one[2]]
         own_names = {
             "models": rf"{re.escape(self.size)}(-\d+)?",
             "recipes": rf"{RECIPE_PREFIX}\d+",
@@ -151,12 +151,12 @@ class Registration:
             result.append("commit: name the commit at which the rules are frozen")
         return result
 
-    def _comparison_problem(self, place: str, method: str, known: list[str]) -> str:
+    def _absent_method_message(self, place: str, method: str, known_methods: list[str]) -> str:
         if method == AT_TARGET:
             return f"{place}: {method} is on the board `target` alone"
         if method in self.methods:
             return f"{place}: {method} is not in rows, so that its runs are not compared: add it"
-        return unknown_name_message(method, known, place)
+        return unknown_name_message(method, known_methods, place)
 
     def compared_methods(self, board: Board) -> list[str]:
         """Methods of a board."""
@@ -176,7 +176,7 @@ def read_registration(path: Path) -> Registration:
     return result
 
 
-def registrations_with_same_scenarios(registration: Registration) -> list[str]:
+def earlier_files_with_same_test_scenarios(registration: Registration) -> list[str]:
     """Files of this project, none younger, that draw the same test scenarios by stream and seed.
 
     Their results may have been read. A scenario's domains are the same at each size.
@@ -208,17 +208,17 @@ def rows_per_batch_row(run: Run) -> float:
 
 def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return run_estimates.forward_passes_per_update(run) / 3
+    return run_estimates.total_forward_passes_per_update(run) / 3
 
 
-def flops_of_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
+def flops_of_mix_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
     """FLOPs of training on one batch: models differ, and rows and their length.
 
     `tokenizers` are settings by name, with their vocabularies.
     """
     recipe, shape = run["training"], settings.Model(**run["model"])
     length, vocabulary = recipe["length"], tokenizers[run["tokenizer"]]["vocabulary"]
-    of_token = run_estimates.model_flops_per_token(shape, vocabulary, length)
+    of_token = run_estimates.training_flops_per_token(shape, vocabulary, length)
     return float(recipe["rows"] * length * of_token)
 
 
@@ -275,7 +275,7 @@ def workflow_configuration(registration: Registration) -> dict[str, Any]:
         "tokenizers": {one.name: _tokenizer_settings(one) for one, _ in scenarios},
         "packing": {"validation_share": drawn_scenarios.VALIDATION_SHARE},
         "models": {**registration.models, **{size.model: registration.model for size in sizes}},
-        "training": plain_nonempty_values(
+        "training": plain_without_empty_defaults(
             registration.recipes | {_recipe_name(size.recipe): size.recipe for size in sizes}
         ),
         "evaluation": {
@@ -302,7 +302,7 @@ def workflow_configuration(registration: Registration) -> dict[str, Any]:
         },
     }
     for one, size in scenarios:
-        _add_equal_cost_recipes(result, one, size, registration)
+        _add_scenario_methods_and_recipes(result, one, size, registration)
     if registration.hypotheses:
         asked = {name: asdict(one) for name, one in registration.hypotheses.items()}
         result["predictions"] = {"hypotheses": asked, "level": registration.level}
@@ -345,7 +345,7 @@ def _scenario_settings(drawn: DrawnScenario, recipe: str) -> dict[str, Any]:
     }
 
 
-def _add_equal_cost_recipes(
+def _add_scenario_methods_and_recipes(
     config: dict[str, Any], drawn: DrawnScenario, case: _StepsCase, registration: Registration
 ) -> None:
     """Adds what differs in a scenario: the fixed mixture, and recipes of as much as others cost."""
@@ -354,19 +354,19 @@ def _add_equal_cost_recipes(
     long = shorthand.expand_shorthand(config)
     for name, equal in registration.mix_for.items():
         run = RunName(drawn.name, case.model, equal.of, registration.seeds[0])
-        every = dependencies.with_required_runs(long, [run]) if equal.search else [run]
-        cost = sum(_cost_in_mix_steps(long, each, run, equal) for each in every)
+        every = dependencies.wanted_then_required_runs(long, [run]) if equal.search else [run]
+        cost = sum(_own_cost_in_mix_steps(long, each, run, equal) for each in every)
         longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _recipe_name(longer)}
-        config["training"].setdefault(_recipe_name(longer), plain_nonempty_values(longer))
+        config["training"].setdefault(_recipe_name(longer), plain_without_empty_defaults(longer))
 
 
-def _cost_in_mix_steps(
-    config: dict[str, Any], run: RunName, asking_run: RunName, equal: EqualCost
+def _own_cost_in_mix_steps(
+    config: dict[str, Any], run: RunName, compared_run: RunName, equal: EqualCost
 ) -> float:
-    """What a run costs, in steps of Mix on the model of the run that asks."""
-    values, asked = (stage_settings.run_settings(config, one) for one in (run, asking_run))
-    size, own = (flops_of_step(v, config["tokenizers"]) for v in (values, asked))
+    """What a run itself costs, in steps of Mix on the model of the compared run."""
+    values, asked = (stage_settings.run_settings(config, one) for one in (run, compared_run))
+    size, own = (flops_of_mix_step(v, config["tokenizers"]) for v in (values, asked))
     cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)
 
@@ -403,4 +403,4 @@ def write_configuration_and_summarise(given: Path, out: Path) -> str:
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")
     rows = [(name, values["about"]) for name, values in config["scenarios"].items()]
-    return output_formats.align_table(("scenario", "about"), rows)
+    return output_formats.table_with_row_count(("scenario", "about"), rows)

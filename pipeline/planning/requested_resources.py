@@ -47,7 +47,7 @@ class RuleResources:
         """
 
         def new_estimates(rule: str) -> JobEstimates:
-            device = accelerators.accelerator_of_name(profile.accelerator(rule))
+            device = accelerators.accelerator_of_name(profile.accelerator_or_cpu(rule))
             return JobEstimates(plan, device, int(profile.value(rule, "processes", "1")))
 
         self._plan, self._profile = plan, profile
@@ -59,7 +59,7 @@ class RuleResources:
         accelerators.refuse_too_many_devices(
             trainings.device, processes, f"{place}: processes: {processes}"
         )
-        launch.refuse_several_nodes(self._nodes, profile.device("pretrain"))
+        launch.refuse_several_xla_nodes(self._nodes, profile.device_or_auto("pretrain"))
         if self._nodes == 1:
             return
         counts = {trainings.training_estimate(run).devices for run in plan.runs} - {1}
@@ -110,8 +110,8 @@ class RuleResources:
             result["gpu"] = (
                 (lambda wildcards: estimate(wildcards).devices) if work.device.memory_bytes else 0
             )
-            result["device"] = profile.device(rule)
-            result["accelerator"] = profile.accelerator(rule)
+            result["device"] = profile.device_or_auto(rule)
+            result["accelerator"] = profile.accelerator_or_cpu(rule)
         return result | (self._node_resources() if rule == "pretrain" else {})
 
     def _node_resources(self) -> Resources:
@@ -182,7 +182,7 @@ class RuleResources:
         limit, work = self._profile.time_limit_minutes(rule), self._estimates_of(rule)
         if not limit or rule in GOES_ON or (rule in TRAINS and work.explain_refusal(name)):
             return None
-        threads = self._profile.threads_of(rule)
+        threads = self._profile.threads_or_zero(rule)
         hours = _seconds_on_threads(work.estimate(rule, name), threads) / 3600
         if 60 * hours <= limit:
             return None
@@ -193,7 +193,7 @@ class RuleResources:
             + REMEDIES.get(rule, "leave it out")
         )
 
-    def explain_large_node(self, rule: str, name: str) -> str | None:
+    def explain_several_gpus_per_node(self, rule: str, name: str) -> str | None:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._trainings
         if (

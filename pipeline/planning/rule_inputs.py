@@ -45,7 +45,7 @@ class JobInputs(NamedTuple):
     given: list[str]
     """The user's own files."""
 
-    def paths(self) -> list[str]:
+    def made_paths(self) -> list[str]:
         """All that other jobs made."""
         return [path for paths in self.made.values() for path in paths]
 
@@ -74,7 +74,7 @@ class RuleInputs:
 
     def _inputs_of_download(self, source: str) -> JobInputs:
         patterns = user_file_patterns(self.plan.section_entry("sources", source))
-        return JobInputs({}, _expand_patterns(patterns))
+        return JobInputs({}, _expand_or_keep_patterns(patterns))
 
     def _inputs_of_tokenizer(self, tokenizer: str) -> JobInputs:
         """The sources that it is trained on, or the user's own tokenizer."""
@@ -94,7 +94,9 @@ class RuleInputs:
             "tokenizer": [self._tokenizer_model_path(tokenizer)],
             "tasks": self._manifest_paths("fetch", fetched.values()),
         }
-        return JobInputs(made, _expand_patterns(path for path in patterns if path not in fetched))
+        return JobInputs(
+            made, _expand_or_keep_patterns(path for path in patterns if path not in fetched)
+        )
 
     def _inputs_of_fetch(self, task: str) -> JobInputs:
         return JobInputs({}, list(self.plan.section_entry("tasks", task).get("files", {}).values()))
@@ -149,7 +151,7 @@ class RuleInputs:
         return {"database": _database_manifest(self.plan.database_path_of_output("figure", figure))}
 
     def _inputs_of_article(self, _: str) -> dict[str, list[str]]:
-        shown = self.plan.paper_outputs
+        shown = self.plan.paper_table_and_figure_names
         return {
             "tables": self._manifest_paths("table", [n for n in shown if n in self.plan.tables]),
             "figures": self._manifest_paths("figure", [n for n in shown if n in self.plan.figures]),
@@ -194,6 +196,6 @@ def _database_manifest(database: str) -> list[str]:
     return [str(made_from.manifest_beside(Path(database)))]
 
 
-def _expand_patterns(patterns: Iterable[str]) -> list[str]:
+def _expand_or_keep_patterns(patterns: Iterable[str]) -> list[str]:
     """The files that fit; a pattern that fits none stands for itself, and is told as missing."""
     return [path for one in patterns for path in file_patterns.files_of_pattern(one) or [one]]

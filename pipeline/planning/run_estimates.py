@@ -91,7 +91,7 @@ class TrainingEstimate(JobEstimate):
     """Whether there is a way in which the micro-batch of the settings fits each of them."""
 
 
-def model_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
+def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token of a row of `length`: forward and backward."""
     return accelerators.training_flops_per_token(
         shape.matrix_parameter_count(vocabulary), shape, length
@@ -122,7 +122,7 @@ def peak_logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int
 
 def training_state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = methods.run_needs(values), len(values["domains"])
+    needs, K = methods.known_run_needs(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
     numbers += K * needs.has_inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
@@ -133,7 +133,7 @@ def measured_batches_per_update(values: Settings, gradient_cost: float) -> float
 
     What is read for losses alone counts once, what is read for gradients `gradient_cost` times.
     """
-    needs, recipe, result = methods.run_needs(values), values["training"], 0.0
+    needs, recipe, result = methods.known_run_needs(values), values["training"], 0.0
     batches = len(values["domains"]) / recipe["rows"]
     if needs.statistics and needs.statistics.fresh:
         each = gradient_cost * max(1.0, needs.statistics.rows * batches)
@@ -145,9 +145,9 @@ def measured_batches_per_update(values: Settings, gradient_cost: float) -> float
     return result
 
 
-def forward_passes_per_update(values: Settings) -> float:
+def total_forward_passes_per_update(values: Settings) -> float:
     """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
-    needs = methods.run_needs(values)
+    needs = methods.known_run_needs(values)
     result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     result += measured_batches_per_update(values, gradient_cost=3)
     return result + bool(values["training"].get("activation_checkpointing"))
@@ -189,8 +189,8 @@ def estimate_training(
         each = pass_bytes(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory_bytes or each <= device.memory_bytes:
             break
-    made = forward_passes_per_update(values) + (recomputes and not own)
-    flops = model_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
+    made = total_forward_passes_per_update(values) + (recomputes and not own)
+    flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak_flops[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)
     saved, of_cpu = 12 * N, PROCESS_BYTES["cpu"] + int(each)
@@ -239,7 +239,7 @@ def estimate_evaluation(
             each = choice.question_tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
-    flops = tokens * model_flops_per_token(shape, vocabulary, length) / 3
+    flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3
     batch = evaluation["batch_tokens"]
     inner = FLOAT * batch * 12 * shape.width + peak_logit_bytes(shape, vocabulary, batch)
     times = _count_checkpoints_to_read(values, evaluation["checkpoints"])
@@ -255,7 +255,7 @@ def estimate_probe(
     """What a run's probe takes: K gradients at every checkpoint that it reads."""
     shape, length = settings.Model(**values["model"]), values["training"]["length"]
     K, N = len(values["domains"]), shape.parameter_count(vocabulary)
-    flops = probe["rows"] * K * length * model_flops_per_token(shape, vocabulary, length)
+    flops = probe["rows"] * K * length * training_flops_per_token(shape, vocabulary, length)
     inner = probe["microbatch"] * activation_bytes(shape, length)
     inner += peak_logit_bytes(shape, vocabulary, probe["microbatch"] * length)
     inner += FLOAT * N * (3 + 2 * K)

@@ -31,10 +31,10 @@ def expand_shorthand(config: Config) -> dict[str, Any]:
         return whole
     if isinstance(runs := config.get("runs"), list):
         whole["runs"] = [
-            _expand_run_entry(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)
+            _fill_run_entry_methods(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)
         ]
     if isinstance(grids := config.get("grids"), Mapping):
-        made = {name: _grid_methods(methods, name, grid) for name, grid in grids.items()}
+        made = {name: _zipped_grid_methods(methods, name, grid) for name, grid in grids.items()}
         whole["methods"] = {**methods, **{m: v for grid in made.values() for m, v in grid.items()}}
         whole["grids"] = {
             name: {"methods": list(made[name]), "settings": list(grid["values"]), **grid}
@@ -58,13 +58,14 @@ def _expand_scenario(scenarios: Config, name: str) -> Any:
 def _expand_model_entry(values: Any, where: str) -> Any:
     if not isinstance(values, Mapping) or not isinstance(place := values.get("transformers"), str):
         return values
-    result = {**model_folders.read_model_settings(place, f"{where}.transformers"), **values}
+    own = model_folders.read_model_settings_from_config(place, f"{where}.transformers")
+    result = {**own, **values}
     if values.get("continued") is True:
         result["weights_sha256"] = model_folders.folder_weights_digest(Path(place))
     return result
 
 
-def _expand_run_entry(methods: Config, entry: Any, place: str) -> Any:
+def _fill_run_entry_methods(methods: Config, entry: Any, place: str) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     if "methods" in entry:
@@ -76,7 +77,7 @@ def _expand_run_entry(methods: Config, entry: Any, place: str) -> Any:
     return {**entry, "methods": [name for name in methods if name not in left_out]}
 
 
-def _grid_methods(methods: Config, name: str, grid: Any) -> dict[str, Any]:
+def _zipped_grid_methods(methods: Config, name: str, grid: Any) -> dict[str, Any]:
     """The methods that a grid compares, by name; none where it names them itself."""
     if not isinstance(grid, Mapping) or not isinstance(grid.get("values"), Mapping):
         return {}

@@ -46,7 +46,7 @@ class SnakemakeRequest:
         for path in _profile_files(sys.argv[1:]):
             workflow_profile.refuse_misread_profile(path)
         self.profile = workflow_profile.read_profile(
-            workflow_profile.resources_in_image(image, chosen) if image else chosen,
+            workflow_profile.resources_with_image_python(image, chosen) if image else chosen,
             resources.default_resources or {},
             resources.overwrite_threads or {},
         )
@@ -97,7 +97,7 @@ def _profile_files(words: Sequence[str]) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def lift_rate_limit(workflow: Any) -> None:
+def lift_job_rate_limit(workflow: Any) -> None:
     """Lets jobs of this machine start one after another: no queue is to be spared.
 
     With a limit, every finished job has Snakemake look for new ones each second until the end;

@@ -44,7 +44,7 @@ def fill_run_defaults(run: Settings) -> Settings:
     )
     kinds: dict[str, type[Any]] = {"model": Model, "training": Training}
     parts = {
-        name: normal_form.plain_nonempty_values(validate(k, run[name], name))
+        name: normal_form.plain_without_empty_defaults(validate(k, run[name], name))
         for name, k in kinds.items()
     }
     return with_sorted_keys({**run, **parts, "method": methods.rule_settings(method)})
@@ -137,7 +137,7 @@ def with_sorted_keys(value: Any) -> Any:
     return value
 
 
-def tokenizer_settings(config: Settings, name: str) -> Settings:
+def tokenizer_settings_without_sources(config: Settings, name: str) -> Settings:
     """What a tokenizer is made from, its sources left out."""
     values = {key: value for key, value in config["tokenizers"][name].items() if key != "sources"}
     if values["kind"] == "train":
@@ -145,7 +145,8 @@ def tokenizer_settings(config: Settings, name: str) -> Settings:
         values["validation_share"] = config["packing"]["validation_share"]
         if how := config["packing"].get("hygiene", {}).get("normalisation"):
             values["normalisation"] = how
-    return values
+    result: Settings = with_sorted_keys(values)
+    return result
 
 
 def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
@@ -160,6 +161,6 @@ def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def table_and_figure_settings(named: Mapping[str, Any]) -> dict[str, Settings]:
+def output_settings_by_name(selection_by_name: Mapping[str, Any]) -> dict[str, Settings]:
     """Tables or figures by name."""
-    return {name: {"name": name, "selection": dict(values)} for name, values in named.items()}
+    return {name: {"name": name, "selection": dict(one)} for name, one in selection_by_name.items()}

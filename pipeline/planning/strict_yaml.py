@@ -43,7 +43,7 @@ class _Loader(yaml.SafeLoader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.composed = 0
-        self.anchor_by_node: dict[int, str] = {}
+        self.anchor_by_node_id: dict[int, str] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """A node, and not one too many."""
@@ -53,7 +53,7 @@ class _Loader(yaml.SafeLoader):
         anchor = self.peek_event().anchor  # type: ignore[no-untyped-call]
         node = super().compose_node(parent, index)
         if anchor is not None:
-            self.anchor_by_node[id(node)] = anchor
+            self.anchor_by_node_id[id(node)] = anchor
         return node
 
     def construct_integer(self, node: Any) -> int:
@@ -67,7 +67,7 @@ for _name, _pattern in _SCALARS.items():
 _Loader.add_constructor(f"{_TAG}int", _Loader.construct_integer)
 
 
-def is_json_text(value: str) -> bool:
+def has_only_storable_characters(value: str) -> bool:
     """Whether UTF-8 and JSON can hold a text: no NUL, and no half of a surrogate pair."""
     return not any(one == "\0" or "\ud800" <= one <= "\udfff" for one in value)
 
@@ -104,7 +104,7 @@ def load_strict_yaml(text: str, place: str) -> Any:
     refuse([f"{place}: line {problem}" for problem in problems])
 
 
-def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
+def anchor_text_by_place(files: Iterable[Path]) -> dict[str, str]:
     """Lists and mappings with an anchor by their place, also that of an alias.
 
     {"scenarios.a.domains": "`&domains` (line 28)"}; a file that is not there has none.
@@ -113,21 +113,21 @@ def anchor_by_place(files: Iterable[Path]) -> dict[str, str]:
     for path in files:
         if path.is_file():
             loader = _Loader(path.read_text(encoding="utf-8"))
-            result |= _node_anchors(loader.get_single_node(), loader.anchor_by_node, "")
+            result |= _node_anchor_texts(loader.get_single_node(), loader.anchor_by_node_id, "")
     return result
 
 
-def _node_anchors(node: Any, anchor_by_node: dict[int, str], place: str) -> dict[str, str]:
+def _node_anchor_texts(node: Any, anchor_by_node_id: dict[int, str], place: str) -> dict[str, str]:
     result = {}
-    if id(node) in anchor_by_node:
-        result[place] = f"`&{anchor_by_node[id(node)]}` (line {node.start_mark.line + 1})"
+    if id(node) in anchor_by_node_id:
+        result[place] = f"`&{anchor_by_node_id[id(node)]}` (line {node.start_mark.line + 1})"
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             inner = f"{place}.{key.value}" if place else key.value
-            result |= _node_anchors(value, anchor_by_node, inner)
+            result |= _node_anchor_texts(value, anchor_by_node_id, inner)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            result |= _node_anchors(value, anchor_by_node, f"{place}[{number}]")
+            result |= _node_anchor_texts(value, anchor_by_node_id, f"{place}[{number}]")
     return result
 
 
@@ -150,7 +150,7 @@ def _node_problems(node: Any, ancestors: tuple[int, ...], seen: set[int]) -> Ite
         yield f"{line}: it is nested too deeply: flatten it"
     elif id(node) not in seen:
         seen.add(id(node))
-        yield from _value_problems(node, line)
+        yield from _tag_and_scalar_problems(node, line)
         if isinstance(node, yaml.ScalarNode):
             return
         items = [item if isinstance(item, tuple) else (item,) for item in node.value]
@@ -160,14 +160,14 @@ def _node_problems(node: Any, ancestors: tuple[int, ...], seen: set[int]) -> Ite
             yield from _node_problems(inner, (*ancestors, id(node)), seen)
 
 
-def _value_problems(node: Any, line: int) -> Iterator[str]:
+def _tag_and_scalar_problems(node: Any, line: int) -> Iterator[str]:
     """A tag that does not fit what stands behind it, and what JSON cannot hold."""
     name, given = node.tag.removeprefix(_TAG), "this"
     if isinstance(node, yaml.ScalarNode):
         given = shortened_repr(node.value)
         pattern = {**_SCALARS, "str": "(?s:.*)", "merge": ""}.get(name)
         fits = pattern is not None and re.fullmatch(pattern, node.value) is not None
-        if not is_json_text(node.value):
+        if not has_only_storable_characters(node.value):
             yield f"{line}: {given} holds a character that no text has: take it out"
         elif name == "int" and len(node.value) > MOST_DIGITS:
             begin, digits = node.value[:20], len(node.value)
@@ -186,7 +186,7 @@ def _key_problems(keys: list[Any]) -> Iterator[str]:
         name, line = key.value, key.start_mark.line + 1
         if not isinstance(key, yaml.ScalarNode):
             yield f"{line}: a list or a mapping cannot be a name"
-        elif not is_json_text(name):
+        elif not has_only_storable_characters(name):
             yield f"{line}: {shortened_repr(name)} holds a character that no text has: take it out"
         elif key.tag not in (f"{_TAG}str", f"{_TAG}merge"):
             kind = key.tag.rpartition(":")[2]

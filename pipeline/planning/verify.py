@@ -54,7 +54,7 @@ class _Piece(NamedTuple):
     files: list[checksums.ListedFile]
     remedy: str = ""
 
-    def file_paths(self) -> set[Path]:
+    def manifest_and_file_paths(self) -> set[Path]:
         return {Path(os.path.normpath(path)) for path in (self.path, *(f.path for f in self.files))}
 
 
@@ -68,7 +68,7 @@ class _Verification:
         self._problems: dict[str, int] = {}
         for folder in self.folders:
             for path in _walk_files(folder):
-                if not (stage := _stage_of_path(path, folder)):
+                if not (stage := _stage_of_manifest_path(path, folder)):
                     continue
                 try:
                     self.pieces.append(_read_piece(path, stage))
@@ -78,21 +78,23 @@ class _Verification:
             folder: compared
             for folder in self.folders
             if (
-                compared := outdated_work.compare_results_with_plan(
+                compared := outdated_work.compare_first_root_with_plan(
                     folder, *folder.absolute().parents
                 )
             )
         }
         self._planned = {
-            Path(path).absolute() for plan in self._plans.values() for path in plan.manifest_paths()
+            Path(path).absolute()
+            for compared in self._plans.values()
+            for path in compared.used_manifest_paths()
         }
 
-    def _add_problem(self, problem: str, place: Path | None = None, stage: str = "") -> None:
+    def _add_problem(self, problem: str, broken: Path | None = None, order_stage: str = "") -> None:
         """Adds a problem, and the place that is broken; those of no stage's work come first."""
-        self._problems.setdefault(problem, ORDER.index(stage) if stage in ORDER else -1)
-        self._broken |= {place} if place else set()
+        self._problems.setdefault(problem, ORDER.index(order_stage) if order_stage in ORDER else -1)
+        self._broken |= {broken} if broken else set()
 
-    def problems(self) -> list[str]:
+    def problems_in_mending_order(self) -> list[str]:
         """All that was found, in the order in which it can be mended."""
         return sorted(self._problems, key=self._problems.__getitem__)
 
@@ -116,19 +118,20 @@ class _Verification:
             path, folder = piece.path, piece.path.parent
             if self._report_if_misplaced(piece):
                 continue
-            for mark, left in _unmarked_files(piece.file_paths(), piece.stage, folder).items():
+            own = piece.manifest_and_file_paths()
+            for mark, left in _unowned_files_by_mark(own, piece.stage, folder).items():
                 self._add_problem(
                     f"{mark} does not say that `pike {piece.stage}` made {left[0].name}, which it "
                     f"would not replace: {piece.remedy}",
-                    stage=piece.stage,
+                    order_stage=piece.stage,
                 )
-            for one in made_from.differences_from_today(path, piece.stage, known):
+            for one in made_from.differences_from_today_if_finished(path, piece.stage, known):
                 what, _, name = one.what.partition(".")
                 place = Path(os.path.normpath(folder / name if what == "inputs" else name))
                 # What is broken is told itself.
                 if what != "files" and place not in self._broken:
                     problem = f"{path} was made from another {place}: {piece.remedy}"
-                    self._add_problem(problem, stage=piece.stage)
+                    self._add_problem(problem, order_stage=piece.stage)
             self._check_inputs(piece)
 
     def _report_if_misplaced(self, piece: _Piece) -> bool:
@@ -164,18 +167,18 @@ class _Verification:
         for place in inputs:
             if not place.is_file():
                 self._add_missing_file_problem(place)
-        if piece.stage == "pack" and not self._broken & {*inputs, *piece.file_paths()}:
+        if piece.stage == "pack" and not self._broken & {*inputs, *piece.manifest_and_file_paths()}:
             try:
                 shards.refuse_replaced_tokenizer(folder, piece.content)
                 for split in shards.SPLITS:
                     Corpus.open(folder, split)
             except InputError as error:
-                self._add_problem(str(error), stage="pack")
+                self._add_problem(str(error), order_stage="pack")
 
     def _add_missing_file_problem(self, path: Path) -> None:
         """Adds a manifest, or a tokenizer's model, that is not there."""
         if path not in self._broken:
-            stage = _stage_of_path(path, path.parent) or "tokenizer"
+            stage = _stage_of_manifest_path(path, path.parent) or "tokenizer"
             self._add_problem(f"{path} is missing: {_remake_instruction(path, stage)}", path, stage)
 
     def check_plans(self) -> None:
@@ -189,7 +192,7 @@ class _Verification:
             top, compared = folder.absolute(), self._plans.get(folder)
             if compared is None:
                 continue
-            for path in map(Path, compared.manifest_paths()):
+            for path in map(Path, compared.used_manifest_paths()):
                 if path.absolute().is_relative_to(top) and not path.is_file():
                     self._add_missing_file_problem(path)
             found = compared.differences("database", "")
@@ -209,7 +212,7 @@ class _Verification:
     def check_unlisted_files(self) -> None:
         """Looks for files that no manifest lists; beside one that is broken nobody can tell."""
         untold = {path.parent for path in self._broken if atomic_files.MANIFEST in path.name}
-        known = {path for piece in self.pieces for path in piece.file_paths()}
+        known = {path for piece in self.pieces for path in piece.manifest_and_file_paths()}
         for folder in self.folders:
             for path in _walk_files(folder):
                 if PLUMBING.fullmatch(path.relative_to(folder).as_posix()):
@@ -243,7 +246,7 @@ def verify_results(
             the command that makes it again.
     """
     found, began = _Verification(folders), time.monotonic()
-    if not found.pieces and not found.problems():
+    if not found.pieces and not found.problems_in_mending_order():
         named = ", ".join(map(str, folders))
         raise InputError(f"{named}: no manifest is there: name a folder such as results")
     found.check_hashes(workers)
@@ -259,11 +262,12 @@ def verify_results(
         }
         for one in found.pieces
     ]
-    if problems := found.problems():
+    if problems := found.problems_in_mending_order():
         raise InputError(_problems_text(problems, sum(f["files"] for f in facts), found.folders))
     seconds, size = max(time.monotonic() - began, 1e-9), sum(f["bytes"] for f in facts) / 1e6
     end = f"{size:,.0f} MB in {seconds:.1f} s: all is whole"
-    return output_formats.render(format, facts, lambda: "\n".join([*_summary_lines(facts), end]))
+    text = "\n".join([*_summary_lines(facts), end])
+    return output_formats.json_csv_or_text(format, facts, lambda: text)
 
 
 def _walk_files(top: Path) -> Iterator[Path]:
@@ -279,7 +283,7 @@ def _walk_files(top: Path) -> Iterator[Path]:
         yield from (Path(folder, name) for name in sorted(names))
 
 
-def _stage_of_path(path: Path, folder: Path) -> str | None:
+def _stage_of_manifest_path(path: Path, folder: Path) -> str | None:
     """The stage whose manifest has such a place; None of what is no manifest."""
     if PLUMBING.fullmatch(path.relative_to(folder).as_posix()):
         return None
@@ -296,7 +300,7 @@ def _stage_of_path(path: Path, folder: Path) -> str | None:
 def _read_piece(path: Path, stage: str) -> _Piece:
     """What a manifest vouches for; an InputError, with what to do, where it is not whole."""
     again = _remake_instruction(path, stage)
-    if other := atomic_files.kind_of_non_file(path):
+    if other := atomic_files.kind_of_existing_non_file(path):
         raise InputError(f"{path} is {other}: {again}")
     try:
         content: Any = atomic_files.read_json(path)
@@ -331,7 +335,7 @@ def _read_piece(path: Path, stage: str) -> _Piece:
     return _Piece(path, stage, KINDS.get(stage, stage), content, files, again)
 
 
-def _remake_instruction(path: Path, stage: str, files: Sequence[Path] | None = None) -> str:
+def _remake_instruction(path: Path, stage: str, listed: Sequence[Path] | None = None) -> str:
     """What makes a piece of work anew: a command, where it is of an experiment.
 
     A stage replaces the files that bear its mark; whatever else is in their places goes first.
@@ -339,20 +343,22 @@ def _remake_instruction(path: Path, stage: str, files: Sequence[Path] | None = N
     Args:
         path: Its manifest, or that of a run's checkpoint.
         stage: Its stage.
-        files: Those that it lists; absent: it is not whole, and all that may be of it counts.
+        listed: The files that it lists; absent: it is not whole, and all that may be of it counts.
     """
     folder = path.parent
     if output_root.find_root_above(folder.absolute()) is None:
         return f"{stage} it anew"
     has_own_folder = stage not in ownership.MAKE_FILES or stage == "report"
+    files = listed
     if files is None:
         names = [f"{path.name.partition('.')[0]}.{suffix}" for suffix in SUFFIXES]
         # A training replaces what lies in its folder, marked or not.
         is_marked = has_own_folder and stage != "pretrain"
         places = folder.rglob("*") if is_marked else (folder / name for name in names)
         files = [file for file in places if file.is_file() and file.name != ownership.MARK]
-    away = [p for p in (*files, path) if p.is_symlink() or atomic_files.kind_of_non_file(p)]
-    unmarked = _unmarked_files([*files, path], stage, folder)
+    several = [*files, path]
+    away = [p for p in several if p.is_symlink() or atomic_files.kind_of_existing_non_file(p)]
+    unmarked = _unowned_files_by_mark(several, stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]
     away += [mark for mark in unmarked if ownership.is_blocked_mark(mark)]
     if unmarked and has_own_folder:
@@ -364,7 +370,9 @@ def _remake_instruction(path: Path, stage: str, files: Sequence[Path] | None = N
     return f"make it again with `{first}{command}`"
 
 
-def _unmarked_files(files: Iterable[Path], stage: str, folder: Path) -> dict[Path, list[Path]]:
+def _unowned_files_by_mark(
+    files: Iterable[Path], stage: str, folder: Path
+) -> dict[Path, list[Path]]:
     """Files of an experiment that their stage would not replace, by the mark that lacks them."""
     if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
@@ -375,7 +383,7 @@ def _delete_instruction(place: Path | str) -> str:
     return f"delete it with `rm -r {shlex.quote(str(place))}`"
 
 
-def _problems_text(problems: list[str], total: int, folders: Sequence[str | Path]) -> str:
+def _problems_text(problems: list[str], file_count: int, folders: Sequence[str | Path]) -> str:
     more = [f"... and {len(problems) - _MANY:,} more"] if len(problems) > _MANY else []
     roots = {
         above.folder
@@ -386,7 +394,7 @@ def _problems_text(problems: list[str], total: int, folders: Sequence[str | Path
         f"then make what stands on it with `{output_root.command_to_make_all(folder)}`"
         for folder in sorted(roots)
     ]
-    count = f"{len(problems):,} problems in {total:,} files:"
+    count = f"{len(problems):,} problems in {file_count:,} files:"
     return "\n".join([count, *problems[:_MANY], *more, *after])
 
 

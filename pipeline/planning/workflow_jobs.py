@@ -45,16 +45,18 @@ FEWEST = 4
 """Jobs from which on a server takes less time than it saves."""
 
 
-def start_servers_and_get_command(rules: Iterable[str], profile: Profile, prefix: str) -> str:
+def start_servers_and_get_command(
+    rule_of_each_job: Iterable[str], profile: Profile, prefix: str
+) -> str:
     """Starts a server for each group of rules with jobs enough, which ends with this process.
 
-    `rules` has the rule of each job that will run: those of accelerators and of other interpreters
+    Jobs that will run are named by their rules: those of accelerators and of other interpreters
     have none. Shell commands before each job are the `prefix`. Returned are words that stand before
     every job's command line, for a shell; none without a server.
     """
-    jobs, name = Counter(rules), ""
+    jobs, name = Counter(rule_of_each_job), ""
     for group in GROUPS if fork_server.can_serve_forks() else ():
-        on_cpu = (rule for rule in group if profile.device(rule) in ("auto", "cpu"))
+        on_cpu = (rule for rule in group if profile.device_or_auto(rule) in ("auto", "cpu"))
         own = [rule for rule in on_cpu if not profile.value(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
@@ -73,12 +75,12 @@ def shell_prefix(commands: str = "") -> str:
     return (own + commands).replace("{", "{{").replace("}", "}}")
 
 
-def spawn_function_source(words: str = "") -> str:
+def spawn_function_source(words_before: str = "") -> str:
     """A shell function that becomes the command it is given, with words before it."""
     return (
         'spawn() { command -v "$1" > /dev/null || { echo "$1 is not here: in a container, set '
         'PIKE_IMAGE to its image; elsewhere, unset it" >&2; exit 2; }; exec '
-        f'{words} "$@"; }}; '
+        f'{words_before} "$@"; }}; '
     )
 
 
@@ -114,7 +116,7 @@ class WorkflowJobs:
                 this mark is made again where that is made again.
             warn: Tells the user of doubts, and why work is made again.
         """
-        signal_handler.restore_child_signals()
+        signal_handler.reset_sigchld_to_default()
         _ensure_user_name()
         slurm_executor.ignore_checkpoint_signals()
         self._workflow, self._request = workflow, snakemake_internals.SnakemakeRequest(workflow)
@@ -125,9 +127,8 @@ class WorkflowJobs:
         output_root.refuse_foreign_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         profile = request.profile
-        self._profile_doubts = (
-            [] if request.is_local else [profile.explain_unfilled(), profile.explain_other_nodes()]
-        )
+        doubts = [profile.explain_unfilled(), profile.explain_unconstrained_gpus()]
+        self._profile_doubts = [] if request.is_local else doubts
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
         self._compared = outdated_work.PlanComparison(
@@ -137,7 +138,7 @@ class WorkflowJobs:
         # The process of a job has what it needs.
         if not request.is_job_process():
             # Snakemake would go on with what was made of others.
-            refuse(self._compared.missing_file_problems())
+            refuse(self._compared.missing_user_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
             for work in self.plan.work_names:
                 self._compared.stamp(*work).get_or_create_path()
@@ -159,14 +160,15 @@ class WorkflowJobs:
         if compares:
             stamp = self._compared.update_stamp_and_get_path(rule, name)
             if self._compared.is_outdated(rule, name):
-                for line in self._compared.untold_reason_lines(rule, name):
+                for line in self._compared.reason_lines_once_per_kind(rule, name):
                     self._warn(line)
         else:
             stamp = self._ancient(self._compared.stamp(rule, name).get_or_create_path())
         if (rule, name) not in self._asked and not is_of_job:
-            told = [self._explain_overlong(rule, name), self._explain_cpu_torch(rule)]
+            told = [self._count_and_explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
-                told += [self.takes.explain_large_node(rule, name), *self._profile_doubts]
+                told.append(self.takes.explain_several_gpus_per_node(rule, name))
+                told += self._profile_doubts
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):
                 self._doubted |= {*doubts}
@@ -187,7 +189,7 @@ class WorkflowJobs:
             **{name: [*map(ancient_unless_changing, paths)] for name, paths in declared},
         }
 
-    def _explain_overlong(self, rule: str, name: str) -> str | None:
+    def _count_and_explain_overlong(self, rule: str, name: str) -> str | None:
         """That a job is expected to take too long; after some of a rule, that more jobs are."""
         told = self.takes.explain_overlong(rule, name)
         if told is None or not self._is_to_be_made(rule, name):
@@ -214,7 +216,7 @@ class WorkflowJobs:
                 self.plan.runs.values(), self.plan.mixtures.values()
             )
         unused = plan_hints.unused_name_hints(self.plan, self.config)
-        for line in (*unused, *plan_hints.short_search_hints(self.plan)):
+        for line in (*unused, *plan_hints.short_proxy_run_hints(self.plan)):
             self._warn(line)
         for run in (name for rule, name in made if rule == "pretrain"):
             folder = Path(self.plan.manifest_path("pretrain", run)).parent
@@ -223,10 +225,10 @@ class WorkflowJobs:
                 self._warn(f"{held}; {waits}")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
-            self._compared.prepare_job(*work)
+            self._compared.leave_note_how_job_begins(*work)
         words = ""
         if self._request.is_local:
-            snakemake_internals.lift_rate_limit(self._workflow)
+            snakemake_internals.lift_job_rate_limit(self._workflow)
             words = start_servers_and_get_command(
                 rules, self._request.profile, shell_prefix().format()
             )
@@ -248,7 +250,7 @@ class WorkflowJobs:
     def _explain_cpu_torch(self, rule: str) -> str | None:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
-        on_gpu = rule in TRAINS and profile.device(rule) == "cuda"
+        on_gpu = rule in TRAINS and profile.device_or_auto(rule) == "cuda"
         if not on_gpu or profile.value(rule, "python") or self._request.is_leaving_out_jobs():
             return None
         if not environment.is_torch_cpu_only():
@@ -283,14 +285,14 @@ def _ensure_user_name() -> None:
         os.environ["USER"] = f"uid-{os.getuid()}"
 
 
-def _default_config_file(config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
+def _default_config_file(snakemake_config: Mapping[str, Any], options: Mapping[str, Any]) -> Path:
     """The configuration where the command line names none.
 
     Raises:
         InputError: a Snakefile that takes ours as a module has read another.
     """
     result = next((path for path in CONFIG if path.exists()), CONFIG[0])
-    read = {name: value for name, value in config.items() if name not in options}
+    read = {name: value for name, value in snakemake_config.items() if name not in options}
     if not read:
         return result
     there = yaml.safe_load(result.read_text(encoding="utf-8")) if result.exists() else {}

@@ -96,17 +96,17 @@ class Profile:
         """What is set for a rule's resource, as a text; `default` where nothing is."""
         return self.chosen.get(rule, {}).get(name, default)
 
-    def accelerator(self, rule: str) -> str:
+    def accelerator_or_cpu(self, rule: str) -> str:
         """Name of the kind of device that a rule's jobs are planned for."""
         return self.value(rule, "accelerator", "cpu")
 
-    def device(self, rule: str) -> str:
+    def device_or_auto(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
         kind = self.value(rule, "accelerator")
         own = accelerators.accelerator_of_name(kind).device if kind else "auto"
         return self.value(rule, "device", own)
 
-    def threads_of(self, rule: str) -> int:
+    def threads_or_zero(self, rule: str) -> int:
         """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
         given = self.threads.get(rule, "")
         return int(given) if given.isdecimal() else 0
@@ -137,14 +137,14 @@ class Profile:
             "are right for your cluster, go on"
         )
 
-    def explain_other_nodes(self) -> str | None:
+    def explain_unconstrained_gpus(self) -> str | None:
         """That jobs of some rules may get another GPU than those of others; None where not.
 
         Whoever gives them a partition of their own has thought of it.
         """
 
         def partition_and_accelerator(rule: str) -> tuple[str, str]:
-            return self.value(rule, "slurm_partition"), self.accelerator(rule)
+            return self.value(rule, "slurm_partition"), self.accelerator_or_cpu(rule)
 
         for name in ("gpu_model", "constraint"):
             asked = {r: self.value(r, name, self.defaults.get(name, "")) for r in TRAINS}
@@ -164,7 +164,7 @@ class Profile:
         return None
 
 
-def resources_in_image(
+def resources_with_image_python(
     image: str, resources: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
     """What a profile sets, where jobs run in a container: with the interpreter of its image.

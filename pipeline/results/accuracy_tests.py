@@ -15,7 +15,13 @@ import numpy as np
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results.measured_results import Curves, MeasuredResults, TaskGroup, pair_by_seed
+from pipeline.results.measured_results import (
+    AnsweredTask,
+    Curves,
+    MeasuredResults,
+    ScenarioAndTask,
+    pair_last_checkpoints_by_seed,
+)
 from pipeline.results.record_loader import insert_rows
 
 MEAN = "mean"
@@ -31,7 +37,7 @@ CLAIMED = """
 class AccuracyComparison:
     """One method against another on one task, under one metric; differences are shares of 1."""
 
-    group: TaskGroup
+    answered: AnsweredTask
     metric: str
     method: str
     against: str
@@ -53,11 +59,11 @@ class AccuracyComparison:
     @property
     def block(self) -> tuple[str, str, int, str, str]:
         """The section of the table of accuracies that it belongs to."""
-        scenario, model, _, shots, formulation = self.group
+        scenario, model, _, shots, formulation = self.answered
         return scenario, model, shots, formulation, self.metric
 
 
-PLACE = attrgetter("block", "method", "against", "group.task")
+PLACE = attrgetter("block", "method", "against", "answered.task")
 """By what comparisons are sorted."""
 
 
@@ -70,7 +76,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
     """
     connection = measured.connection
     references = [name for name in (measured.baseline, measured.oracle) if name is not None]
-    result = sorted(_task_comparisons(measured, references), key=PLACE)
+    result = sorted(_reference_and_claim_comparisons(measured, references), key=PLACE)
     for _, block in itertools.groupby(result, key=attrgetter("block")):
         tested = list(block)
         families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
@@ -83,7 +89,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
             insert_rows(connection, "accuracy_tests", rows)
 
 
-def _task_comparisons(
+def _reference_and_claim_comparisons(
     measured: MeasuredResults, references: Collection[str]
 ) -> Iterator[AccuracyComparison]:
     """Every method against the references, and the pairs of claims under headline scores."""
@@ -92,24 +98,24 @@ def _task_comparisons(
     claimed: dict[tuple[str, ...], list[tuple[str, str]]] = defaultdict(list)
     for scenario, model, *pair in connection.execute(CLAIMED).fetchall():
         claimed[scenario, model].append(tuple(pair))
-    for group in measured.groups:
-        outcomes = measured.outcomes(group)
+    for answered in measured.answered_tasks:
+        outcomes = measured.outcomes(answered)
         methods = dict.fromkeys(one.method for one in outcomes.checkpoints)
         main = [p for p in itertools.product(methods, references) if p[0] != p[1]]
-        for method, against in dict.fromkeys([*main, *claimed[group[:2]]]):
-            for one in _compare_methods(outcomes, group, method, against):
-                if against in references or (*group[2:], one.metric) in headline:
+        for method, against in dict.fromkeys([*main, *claimed[answered[:2]]]):
+            for one in _comparisons_by_metric(outcomes, answered, method, against):
+                if against in references or (*answered[2:], one.metric) in headline:
                     yield one
 
 
-def _compare_methods(
-    outcomes: Curves, group: TaskGroup, method: str, against: str
+def _comparisons_by_metric(
+    outcomes: Curves, answered: AnsweredTask, method: str, against: str
 ) -> Iterator[AccuracyComparison]:
     """One comparison per metric, on the items that both answered with all common seeds.
 
     p is over seeds and documents, that of one seed exact.
     """
-    seeds, rows_S, others_S = pair_by_seed(outcomes.checkpoints, method, against)
+    seeds, rows_S, others_S = pair_last_checkpoints_by_seed(outcomes.checkpoints, method, against)
     if not seeds or not outcomes.by_name:
         return
     # A checkpoint that did not answer an item has no points of it under any metric.
@@ -127,14 +133,14 @@ def _compare_methods(
         square_SxI = apart_SxI**2
         result = mean_difference.estimate([part])
         yield AccuracyComparison(
-            group=group,
+            answered=answered,
             metric=metric,
             method=method,
             against=against,
             part=part,
             estimate=result,
             seeds=tuple(seeds),
-            p=p_values.p_of_difference(sum_SxG, result),
+            p=p_values.p_by_seeds_or_sign_flips(sum_SxG, result),
             other=float(other_SxI.mean()),
             examples=len(document_I),
             documents=len(count_G),
@@ -155,14 +161,14 @@ def _design_effect(part: DocumentDifferences, square_SxI: Floats) -> float | Non
 
 
 def _means_over_tasks(
-    block: Sequence[AccuracyComparison], mean_tasks: Container[tuple[str, str]]
+    block: Sequence[AccuracyComparison], mean_tasks: Container[ScenarioAndTask]
 ) -> Iterator[AccuracyComparison]:
     """The mean over tasks of each method that was compared on all of them, with equal seeds.
 
     The comparisons are under one metric and sorted by `PLACE`; `mean_tasks` has the mean's tasks.
     """
-    block = [c for c in block if (c.group.scenario, c.group.task) in mean_tasks]
-    tasks = {c.group.task for c in block}
+    block = [c for c in block if (c.answered.scenario, c.answered.task) in mean_tasks]
+    tasks = {c.answered.task for c in block}
     for _, part in itertools.groupby(block, key=lambda c: (c.method, c.against)):
         same = list(part)
         if len(same) < len(tasks) or len({c.seeds for c in same}) > 1:
@@ -171,7 +177,7 @@ def _means_over_tasks(
         over_documents = result.seeds == 1 and result.effective >= mean_difference.LEAST_DOCUMENTS
         yield replace(
             same[0],
-            group=same[0].group._replace(task=MEAN),
+            answered=same[0].answered._replace(task=MEAN),
             part=None,
             estimate=result,
             p=(p_values.p_value if over_documents else p_values.p_value_if_enough)(result),
@@ -187,7 +193,7 @@ def _comparison_row(comparison: AccuracyComparison) -> list[Any]:
     """A row of accuracy_tests: differences in percentage points."""
     estimate, ends = comparison.estimate, mean_difference.interval_ends(comparison.estimate)
     return [
-        *(*comparison.group, comparison.metric, comparison.method, comparison.against),
+        *(*comparison.answered, comparison.metric, comparison.method, comparison.against),
         *map(_as_percent, (estimate.difference, estimate.stderr, *ends)),
         *(comparison.p, comparison.p_holm),
         *(estimate.seeds, comparison.examples, comparison.documents),

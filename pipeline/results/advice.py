@@ -26,8 +26,8 @@ from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks
 from pipeline.results.database_reader import (
     Row,
-    find_database,
-    log_database_used,
+    given_or_newest_database,
+    log_database_and_staleness,
     open_current_version,
     query_rows,
 )
@@ -54,16 +54,16 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def needed_evidence_rows(rows: list[Row], read_tokens: int) -> Iterator[Row]:
+def evidence_needed_for_possibly_better(rows_by_loss: list[Row], read_tokens: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
     The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
     counts the validation text's tokens.
     """
-    for row in rows:
+    for row in rows_by_loss:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
             return
-        yield _needed_evidence_row(row, rows, read_tokens)
+        yield _needed_evidence_row(row, rows_by_loss, read_tokens)
 
 
 def _needed_evidence_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
@@ -126,7 +126,7 @@ def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) ->
 
 def _more_validation_text_phrase(factor: float, read_tokens: int) -> str:
     more = (
-        f" ({labels.format_amount(round((factor - 1) * read_tokens))} more tokens)"
+        f" ({labels.amount_in_words(round((factor - 1) * read_tokens))} more tokens)"
         if read_tokens
         else ""
     )
@@ -205,7 +205,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     differences = query_rows(connection, DIFFERENCES)
     for (scenario, model), every in itertools.groupby(differences, itemgetter("scenario", "model")):
         rows = [row for row in every if not asked or row["method"] in asked]
-        _add_verdicts(rows, named)
+        _add_labels_and_verdicts(rows, named)
         better = [row for row in rows if row["verdict"] == "better"]
         decided = bool(better) and -better[0]["nll_difference"] >= LEAST_GAIN
         chosen = better[0]["method"] if decided else baseline
@@ -217,15 +217,18 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         }
         values = about.get(scenario, {})
         compared = [row["method"] for row in rows]
-        alarms = _read_alarms(connection, (scenario, model), {*(asked or named), baseline}, named)
+        shown = {*(asked or named), baseline}
+        alarms = _read_alarms_by_kind(connection, (scenario, model), shown, named)
+        fewest = _domain_with_fewest_validation_documents(connection, (scenario, model), baseline)
+        tokens = validation_tokens(connection, scenario, model)
         place = {
             "scenario": scenario,
             "model": model,
             "title": labels.scenario_label(
                 scenario, values.get("about") if isinstance(values, dict) else None
             ),
-            "size": f"{labels.format_amount(facts['parameters'])} parameters",
-            "tokens": f"{labels.format_amount(facts['tokens'])} tokens",
+            "size": f"{labels.amount_in_words(facts['parameters'])} parameters",
+            "tokens": f"{labels.amount_in_words(facts['tokens'])} tokens",
             "baseline": baseline,
             "against": named[baseline],
             "chosen": chosen,
@@ -234,7 +237,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "own": [row["method"] for row in rows if row["method"] in own],
-            "open": [*needed_evidence_rows(rows, validation_tokens(connection, scenario, model))],
+            "open": [*evidence_needed_for_possibly_better(rows, tokens)],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
@@ -242,13 +245,13 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
                 *(_alarm_text(alarm, compared, named[baseline]) for alarm in alarms),
             ],
             "alarms": alarms,
-            "fewest": _domain_with_fewest_documents(connection, (scenario, model), baseline),
-        } | _share_facts(connection, (scenario, model), chosen, baseline, facts["settings"])
+            "fewest": fewest,
+        } | _shares_and_rule(connection, (scenario, model), chosen, baseline, facts["settings"])
         result.append(place | {"text": list(decision_sentences(place))})
     return result
 
 
-def _add_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
+def _add_labels_and_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
     """Adds to each row its label and what it shows."""
     for row in rows:
         row["label"] = named[row["method"]]
@@ -300,7 +303,7 @@ def _drawn_shares(
     return {row["domain"]: row["share"] for row in result}
 
 
-def _share_facts(
+def _shares_and_rule(
     connection: duckdb.DuckDBPyConnection,
     place: tuple[str, str],
     method: str,
@@ -347,21 +350,21 @@ def _share_facts(
     return result | {"shares": shares}
 
 
-def _domain_with_fewest_documents(
-    connection: duckdb.DuckDBPyConnection, place: tuple[str, str], baseline: str
+def _domain_with_fewest_validation_documents(
+    connection: duckdb.DuckDBPyConnection, place: tuple[str, str], against: str
 ) -> Row:
-    """The domain whose validation documents count as the fewest of equal length."""
+    """The domain whose validation documents, in tests against a method, count as the fewest."""
     return query_rows(
         connection,
         "select t.domain, min(t.effective) as effective from loss_tests as t "
         "join domains as d using (scenario, domain) "
         "where t.scenario = ? and t.model = ? and t.against = ? and d.target > 0 "
         "group by t.domain order by effective, t.domain limit 1",
-        *(*place, baseline),
+        *(*place, against),
     )[0]
 
 
-def _read_alarms(
+def _read_alarms_by_kind(
     connection: duckdb.DuckDBPyConnection,
     place: tuple[str, str],
     methods: Collection[str],
@@ -511,9 +514,9 @@ def advise(
     format: text or json; summary is a line for each scenario and size; yaml, python or interleave
     are the lines to copy.
     """
-    database = find_database(database)
+    database = given_or_newest_database(database)
     with open_current_version(database) as connection:
-        log_database_used(connection, database)
+        log_database_and_staleness(connection, database)
         every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
         known = dict.fromkeys(place[key] for place in every)
@@ -532,7 +535,7 @@ def advise(
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
         parts += _alarm_count_lines(shown, database) if format == "summary" else []
         gap = "\n" if format == "summary" else "\n\n"
-        return output_formats.render(format, every, lambda: gap.join(parts))
+        return output_formats.json_csv_or_text(format, every, lambda: gap.join(parts))
     if len(every) > 1:
         names = ", ".join(f"{p['scenario']} {p['model']}" for p in every)
         raise InputError(

@@ -47,7 +47,7 @@ from pipeline.results import (
 )
 from pipeline.results.database_reader import DATABASE, connect_experiment, query_rows
 from pipeline.results.experiment import Experiment, read_experiment
-from pipeline.results.record_loader import OF_THEORY, RECORDS, insert_rows, stored_columns
+from pipeline.results.record_loader import OF_THEORY, RECORDS, columns_not_generated, insert_rows
 from pipeline.runtime import atomic_files, checksums, manifests
 from pipeline.runtime.programs import program_command
 from pipeline.runtime.validate_settings import validate
@@ -69,12 +69,14 @@ IMPOSSIBLE["choices"] += " or coalesce(gold not between 0 and len(sum_log_likeli
 """Conditions in SQL that no row of a record meets."""
 WHOLE = "pike"
 """The database of all runs; the others are `databases/NAME`."""
+KindAndName = tuple[str, str]
+"""Of an output: `table` or `figure`, and its name."""
 COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
 
 
 def write_archive_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
-    _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
+    _refuse_absent_folder(results, DATABASE, "the folder of a finished experiment")
     reads = {
         kind: {
             path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
@@ -88,7 +90,7 @@ def write_archive_and_summarise(results: Path, *, out: Path) -> str:
         (partial / "records").mkdir(parents=True)
         with connect_experiment(results / f"{WHOLE}.duckdb") as source, duckdb.connect() as writer:
             for table in ARCHIVED_TABLES:
-                columns = ", ".join(stored_columns(source, table))
+                columns = ", ".join(columns_not_generated(source, table))
                 rows = source.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
                 quoted = str(partial / "records" / f"{table}.parquet").replace("'", "''")
                 writer.from_arrow(rows).create_view("rows_of_table", replace=True)
@@ -133,7 +135,7 @@ def restore_results_and_summarise(archive: Path, *, out: Path, only: Iterable[st
     refuse(
         [unknown_name_message(name, known, "--only") for name in sorted(wanted.difference(known))]
     )
-    jobs: dict[str, list[tuple[str, str]]] = {}
+    jobs: dict[str, list[KindAndName]] = {}
     for kind, read in made["reads"].items():
         for name, place in read.items():
             if not wanted or name in wanted:
@@ -142,8 +144,8 @@ def restore_results_and_summarise(archive: Path, *, out: Path, only: Iterable[st
         jobs.setdefault(WHOLE, [])
         jobs.setdefault(made["report"], [])
     for folder in ("tables", "figures", "databases", "article", "report"):
-        manifests.refuse_link(out / folder, out)
-    work = functools.partial(_restore_database, archive, out)
+        manifests.refuse_link_on_way(out / folder, out)
+    work = functools.partial(_restore_database_and_outputs, archive, out)
     # The largest first; duckdb and matplotlib do not survive a fork.
     order = sorted(jobs.items(), key=lambda job: (job[0] != made["report"], job[0] != WHOLE))
     with concurrent.futures.ProcessPoolExecutor(
@@ -172,10 +174,10 @@ def restore_results_and_summarise(archive: Path, *, out: Path, only: Iterable[st
     return "\n".join(lines)
 
 
-def _refuse_absent_path(given: Path, inside: str, wanted: str) -> None:
+def _refuse_absent_folder(given: Path, file_in_suggestions: str, wanted: str) -> None:
     """Stops at a folder that is not there, and names the nearest one beside that has a file."""
     if not os.path.lexists(given):
-        beside = [one.parent.name for one in given.parent.glob(f"*/{inside}")]
+        beside = [one.parent.name for one in given.parent.glob(f"*/{file_in_suggestions}")]
         near = difflib.get_close_matches(given.name, beside, n=1)
         hint = f"did you mean {given.with_name(near[0])}?" if near else f"give {wanted}"
         raise InputError(f"{given} does not exist: {hint}")
@@ -183,11 +185,11 @@ def _refuse_absent_path(given: Path, inside: str, wanted: str) -> None:
 
 def _find_archive(given: Path) -> Path:
     """The archive that a folder is, or has in it as a crate does."""
-    _refuse_absent_path(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
+    _refuse_absent_folder(given, atomic_files.MANIFEST, "what `pike record` or `pike crate` wrote")
     inner = given / "recorded"
     if not os.path.lexists(inner):
         return given
-    manifests.refuse_link(inner, given)
+    manifests.refuse_link_on_way(inner, given)
     return inner
 
 
@@ -210,7 +212,7 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
     for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
         if problem := checksums.content_problem(file):
             raise InputError(problem)
-    _refuse_foreign_records(archive)
+    _refuse_invalid_records(archive)
     for place in sorted(places):
         _archived_lineage(
             archive, _read_experiment_settings(archive / "settings" / f"{place}.json")
@@ -224,12 +226,12 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
     return made
 
 
-def _refuse_foreign_records(archive: Path) -> None:
+def _refuse_invalid_records(archive: Path) -> None:
     """Stops at files that are no records of their tables: by columns, types or rows."""
     with duckdb.connect() as connection:
         sql_views.create_schema(connection)
         for table in ARCHIVED_TABLES:
-            selected = ", ".join(stored_columns(connection, table))
+            selected = ", ".join(columns_not_generated(connection, table))
             place = archive / "records" / f"{table}.parquet"
             with _explain_unreadable_record(place):
                 connection.execute(
@@ -269,8 +271,10 @@ def _explain_unreadable_record(place: Path) -> Iterator[None]:
         ) from None
 
 
-def _restore_database(archive: Path, out: Path, name: str, outputs: list[tuple[str, str]]) -> None:
-    """Builds one database, and what reads it."""
+def _restore_database_and_outputs(
+    archive: Path, out: Path, name: str, outputs: list[KindAndName]
+) -> None:
+    """Builds one database, and the tables and figures that read it."""
     settings, place = archive / "settings" / f"{name}.json", out / f"{name}.duckdb"
     experiment = _read_experiment_settings(settings)
     loader = functools.partial(_insert_archived_records, archive)
@@ -292,7 +296,7 @@ def _insert_archived_records(
         for table in RECORDS[stage]:
             runs.setdefault(table, []).append(name.partition("/")[2])
     for table, wanted in runs.items():
-        selected = ", ".join(stored_columns(connection, table))
+        selected = ", ".join(columns_not_generated(connection, table))
         connection.execute("create temp table wanted (run text, place integer)")
         insert_rows(connection, "wanted", ([run, place] for place, run in enumerate(wanted)))
         of_runs = "join wanted using (run) order by place, file_row_number"
@@ -399,14 +403,14 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def write_crate_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the crate of finished results, whole or not at all, and says what it has."""
-    _refuse_absent_path(results, DATABASE, "the folder of a finished experiment")
+    _refuse_absent_folder(results, DATABASE, "the folder of a finished experiment")
     settings = results / "settings" / "experiment.json"
     result_manifests.refuse_missing(
         settings, *(results / name for name in RESULTS), ROOT / "workflow/Snakefile"
     )
     for place in (path for name in RESULTS for path in (results / name).rglob("*")):
-        manifests.refuse_link(place, results)
-        if not place.is_dir() and (other := atomic_files.kind_of_non_file(place)):
+        manifests.refuse_link_on_way(place, results)
+        if not place.is_dir() and (other := atomic_files.kind_of_existing_non_file(place)):
             raise InputError(f"{place} is {other}, and a crate holds files: move it away")
     try:
         library = importlib.import_module("rocrate.rocrate")
@@ -444,14 +448,14 @@ def write_crate_and_summarise(results: Path, *, out: Path) -> str:
             workflow,
             object=[given],
             result=result,
-            properties=_crate_run_properties(results / RESULTS[0]),
+            properties=_workflow_run_end_and_code(results / RESULTS[0]),
         )
         made.write(partial)
         write_archive_and_summarise(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 
-def _crate_run_properties(database: Path) -> dict[str, Any]:
+def _workflow_run_end_and_code(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
     with connect_experiment(database) as connection:
         commits = {row["commit"] for row in report_facts.code_rows(connection)} - {None}

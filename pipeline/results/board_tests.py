@@ -3,7 +3,7 @@
 The scenario is the unit of replication. With d_s the mean over seeds of a method's target loss
 minus another's in scenario s, S scenarios, mean d and standard deviation sd,
 
-    t = (d - margin) / (sd / sqrt(S)),   S - 1 degrees of freedom, two-sided,
+    t = (d - null difference) / (sd / sqrt(S)),   S - 1 degrees of freedom, two-sided,
 
 so it tells what other scenarios of the same kind would give.
 """
@@ -40,8 +40,10 @@ class MeanOverScenarios(NamedTuple):
     """None, too, of scenarios that are all alike: nothing tells how others differ."""
 
 
-def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> MeanOverScenarios:
-    """The mean of one difference of each scenario, and whether it is the margin."""
+def mean_over_scenarios(
+    difference_S: Sequence[float], null_difference: float = 0.0
+) -> MeanOverScenarios:
+    """The mean of one difference of each scenario, and a p-value of its being the null one."""
     count = len(difference_S)
     if not count:
         return MeanOverScenarios(0, None)
@@ -50,7 +52,7 @@ def mean_over_scenarios(difference_S: Sequence[float], margin: float = 0.0) -> M
         return MeanOverScenarios(1, mean)
     squares = math.fsum((one - mean) ** 2 for one in difference_S)
     stderr = math.sqrt(squares / (count - 1) / count)
-    apart = mean - margin
+    apart = mean - null_difference
     p = two_sided_t_p(apart / stderr, count - 1) if stderr else None
     return MeanOverScenarios(count, mean, stderr, two_sided_t_quantile(0.05, count - 1) * stderr, p)
 

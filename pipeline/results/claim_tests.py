@@ -29,6 +29,10 @@ MOST_SEEDS = 1_000
 """Seeds that may be told as those that would decide."""
 
 
+MarginAndP = tuple[float, float | None]
+"""How far inside its bound a number lies, and the p-value of that; None: too few seeds."""
+
+
 class ClaimCell(NamedTuple):
     """One number of ours that a claim is decided by."""
 
@@ -49,7 +53,7 @@ class ClaimCell(NamedTuple):
     share: bool = False
     """Whether it is a share of pairs."""
 
-    def p_at_bound(self) -> float | None:
+    def two_sided_p_at_bound(self) -> float | None:
         """The level at which its interval touches its bound; None where it has no test."""
         if self.few:
             return None
@@ -62,7 +66,7 @@ class ClaimCell(NamedTuple):
             Estimate(self.margin, self.of_seeds, self.of_items or 0.0, seeds, degrees)
         )
         assert p is not None
-        return max(p, least_p_value(seeds)) if self.share else p
+        return max(p, least_sign_test_p_value(seeds)) if self.share else p
 
 
 def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
@@ -84,7 +88,7 @@ def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
         cells = [ClaimCell(*row[1:]) for row in group]
         wanted[claim] = seed_count_to_decide(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p_value([(cell.margin, cell.p_at_bound()) for cell in cells])
+        p = claim_p_value([(cell.margin, cell.two_sided_p_at_bound()) for cell in cells])
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, p_values.holm_adjusted(list(p_of.values())), strict=True))
@@ -124,7 +128,7 @@ def _seed_count_to_decide_cell(cell: ClaimCell, level: float) -> int | None:
         of_seeds = of_one / math.sqrt(seeds)
         then = Estimate(cell.margin, of_seeds, items or 0.0, seeds, degrees or MANY)
         half = half_width(then, level)
-        certain = not cell.share or least_p_value(seeds) < level
+        certain = not cell.share or least_sign_test_p_value(seeds) < level
         return half is not None and half < abs(cell.margin) and certain
 
     numbers = range(LEAST_SEEDS, MOST_SEEDS + 1)
@@ -132,7 +136,7 @@ def _seed_count_to_decide_cell(cell: ClaimCell, level: float) -> int | None:
     return numbers[first] if first < len(numbers) else None
 
 
-def least_p_value(seeds: int) -> float:
+def least_sign_test_p_value(seeds: int) -> float:
     """The least p-value of a mean share: how often all seeds lie on one side by chance, 2 / 2^S.
 
     Where a seed moves all pairs at once its share is all or nothing: then Student's t is no guide.
@@ -140,7 +144,7 @@ def least_p_value(seeds: int) -> float:
     return 2.0 ** (1 - seeds)
 
 
-def claim_p_value(cells: Sequence[tuple[float, float | None]]) -> float | None:
+def claim_p_value(cells: Sequence[MarginAndP]) -> float | None:
     """The p-value of a claim over several numbers, each with its margin and its own p-value.
 
     If all lie within the bounds, all must be shown to: the largest counts. Else one that is shown

@@ -63,7 +63,7 @@ def write_database(
     `settings` is the file of the experiment, `recorded` what the records were made from, and
     `snapshot` the code and the records' manifests as they were before these were read.
     """
-    output_root.refuse_unopenable_path(out)
+    output_root.refuse_path_unfit_for_duckdb(out)
     try:
         with atomic_files.atomic_write(out, "database", [settings]) as partial:
             with duckdb.connect(str(partial)) as connection:
@@ -109,7 +109,7 @@ def _fill_tables(
     wanted = [] if experiment.views is None else [*experiment.views, *sql_views.READ_BY_ALL]
     wanted = [*map(sql_views.view_of, wanted)]
     sql_views.create_views(connection, *wanted)
-    read = sql_views.tables_read_by_views(*wanted)
+    read = sql_views.relations_read_by_views(*wanted)
     measured = MeasuredResults(connection)
     fills: dict[str, Callable[[], None]] = {
         "accuracy_tests": lambda: accuracy_tests.fill_accuracy_tests(measured),
@@ -143,7 +143,7 @@ def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment)
             if run.settings["scenario"] == scenario
             for domain in run.settings["domains"]
         )
-        target = experiment.target_weights(scenario)
+        target = experiment.configured_target_weights(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
         insert_rows(connection, "domains", rows)
 
@@ -243,11 +243,11 @@ def fill_paper_tables(connection: duckdb.DuckDBPyConnection, config: Mapping[str
 
 
 def _insert_lineage(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lineage) -> None:
-    def as_text(value: Any) -> str | None:
+    def json_or_none(value: Any) -> str | None:
         return None if value is None else atomic_files.canonical_json(value)
 
     rows = []
     for _, made in sorted(recorded.artifacts.items()):
-        texts = {"settings": as_text(made.settings), "facts": as_text(made.facts)}
+        texts = {"settings": json_or_none(made.settings), "facts": json_or_none(made.facts)}
         rows.append([*(vars(made) | {"inputs": [*made.inputs]} | texts).values()])
     insert_rows(connection, "lineage", rows)

@@ -44,14 +44,14 @@ MOST_OUTPUTS = 8
 """Tables and figures that a command names; of more, all are made again."""
 
 
-def newest_results_folder() -> Path:
+def newest_or_default_results_folder() -> Path:
     """The one of `FOLDERS` whose databases were written last; the first where none has any."""
     return max(
         FOLDERS, key=lambda folder: max(map(_modified_time, _database_files(folder)), default=0)
     )
 
 
-def find_database(database: Path | None) -> Path:
+def given_or_newest_database(database: Path | None) -> Path:
     """The database that is asked: the one that was named, or else that of the newest folder.
 
     That is the folder's database of all runs. Where only some of its tables and figures were made,
@@ -59,10 +59,10 @@ def find_database(database: Path | None) -> Path:
     """
     if database is not None:
         return database
-    return _database_of_folder(newest_results_folder())
+    return _whole_or_newest_database_path(newest_or_default_results_folder())
 
 
-def _database_of_folder(folder: Path) -> Path:
+def _whole_or_newest_database_path(folder: Path) -> Path:
     whole, some = folder / DATABASE, _database_files(folder)
     return whole if whole in some else max(some, key=_modified_time, default=whole)
 
@@ -90,7 +90,7 @@ def _modified_time(path: Path) -> float:
     return path.stat().st_mtime
 
 
-def log_database_used(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
+def log_database_and_staleness(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Says in a line which database answers, and of which experiment it is.
 
     Two experiments may have one name: the folder that the configuration names, and the number of
@@ -142,7 +142,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
     It is refused where a log of changes lies beside it, which DuckDB would add to what is read.
     """
     if not database.is_file():
-        if (inside := _database_of_folder(database)).is_file():
+        if (inside := _whole_or_newest_database_path(database)).is_file():
             raise InputError(f"{database} is a folder: give its database, {inside}")
         wrong = "is no file" if database.exists() else "does not exist"
         some = ", ".join(map(str, sorted(database.parent.glob("databases/*.duckdb"))))
@@ -152,7 +152,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             f"{FOLDERS[1] / DATABASE}"
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
-    output_root.refuse_unopenable_path(database)
+    output_root.refuse_path_unfit_for_duckdb(database)
     if os.path.lexists(changes := write_ahead_log_path(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
@@ -169,7 +169,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
         elif "version number" in first:
             remedy = f"it is of another version of DuckDB than {duckdb.__version__}: make it anew"
         raise InputError(f"{database} cannot be opened ({first}): {remedy}") from None
-    if problem := result_manifests.alteration_problem(database, "database"):
+    if problem := result_manifests.known_alteration(database, "database"):
         log.warning("%s", problem)
     else:
         _warn_if_outdated(database, result_manifests.outdated_code_parts(database))
@@ -179,7 +179,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
 def _changed_inputs(database: Path) -> list[str]:
     """Files that a database was made from and that have changed since."""
     known, place = checksums.DigestCache(checksums.MEMORY), made_from.manifest_beside(database)
-    every = made_from.differences_from_today(place, "database", known)
+    every = made_from.differences_from_today_if_finished(place, "database", known)
     # Of the file itself it was told when it was opened.
     names = [one.what for one in every if not one.what.startswith("files.")]
     folder = database.parent
@@ -214,7 +214,7 @@ def _hint_of_changed_outputs(database: Path) -> str:
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
-        for path, view in sql_views.outputs_with_views(folder):
+        for path, view in sql_views.tables_and_figures_with_views(folder):
             read = map(sql_views.file_of, sql_views.views_in_order(view))
             if any(_modified_time(Path(file)) > since for file in read):
                 changed.append(path)
@@ -301,7 +301,7 @@ def select_rows(
             problems.append(
                 unknown_name_message(key, [*RUN_COLUMNS, *columns], f"{place}.selection")
             )
-        belongs = [is_selected(row, {key: wanted}) for row in result]
+        belongs = [has_no_unselected_value(row, {key: wanted}) for row in result]
         # A table's query may have been given rows that its selection does not name.
         out = itertools.compress(result, (not one for one in belongs))
         left = dict.fromkeys(row["row_label"] for row in out if "row_label" in row)
@@ -317,7 +317,7 @@ def select_rows(
     return result
 
 
-def is_selected(row: Row, selection: Mapping[str, Any]) -> bool:
+def has_no_unselected_value(row: Row, selection: Mapping[str, Any]) -> bool:
     """Whether a view's row has only selected values, or none, in the columns of a selection."""
     columns = {RUN_COLUMNS.get(key, key): wanted for key, wanted in selection.items()}
     return all(row.get(name) is None or row[name] in wanted for name, wanted in columns.items())
@@ -339,14 +339,14 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
     Args:
         name: `runs`, `claims`, `table_perplexity`, `table1`, `figure_losses`: `pike query
             "show tables"` lists all. The views of tables have a row for each cell.
-        database: The experiment's database; absent: as `find_database` has it.
+        database: The experiment's database; absent: as `given_or_newest_database` has it.
 
     Raises:
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
-    database = find_database(None if database is None else Path(database))
+    database = given_or_newest_database(None if database is None else Path(database))
     with connect_experiment(database) as connection:
-        log_database_used(connection, database)
+        log_database_and_staleness(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
             if name in sql_views.view_sql_by_name():

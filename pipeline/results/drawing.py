@@ -80,7 +80,7 @@ class LineStyle(NamedTuple):
     dashes: Any
 
 
-def line_style(position: int, palette: Sequence[str] = PALETTE) -> LineStyle:
+def colour_and_dashes(position: int, palette: Sequence[str] = PALETTE) -> LineStyle:
     """The style of a key by its place; after each round of colours other dashes."""
     if position < 0:
         return LineStyle(INK, DASHES[0])
@@ -149,10 +149,10 @@ def draw_figure(
         The legend, the numbers of each panel, and the note as it was drawn.
     """
     columns = max(1, min(columns, len(panels)))
-    cells = _panels_with_gaps(panels, columns)
-    lines = max(1, len(cells) // columns)
+    cells = _titled_panels_with_gaps(panels, columns)
+    rows = max(1, len(cells) // columns)
     every = [s for panel in panels for s in panel.series]
-    styles = {s.key: line_style(s.position, s.palette or palette) for s in every}
+    styles = {s.key: colour_and_dashes(s.position, s.palette or palette) for s in every}
     labelled = {key: (labels or {}).get(key, key) for key in styles}
     note = " ".join(filter(None, [note, *_line_and_point_notes(panels, labelled)]))
     entry = LEGEND_MARK + LEGEND_LETTER * max(map(len, labelled.values()), default=0)
@@ -160,7 +160,7 @@ def draw_figure(
     legend_lines = math.ceil(len(styles) / across)
     noted = textwrap.wrap(note, int((columns * PANEL_WIDTH - 2 * RIGHT) / LEGEND_LETTER))
     foot = NOTE_LINE * len(noted)
-    size = columns * PANEL_WIDTH, lines * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1 + foot
+    size = columns * PANEL_WIDTH, rows * PANEL_HEIGHT + legend_lines * LEGEND_LINE + 0.1 + foot
     # Whatever a matplotlibrc of the user's says.
     with mpl.rc_context({**mpl.rcParamsDefault, **STYLE, "svg.hashsalt": name}):
         # At 72 dots per inch the canvas has the units of the SVG.
@@ -175,11 +175,11 @@ def draw_figure(
         figure.text(
             RIGHT / size[0], 0.04 / size[1], "\n".join(noted), fontsize=7, va="bottom", color=INK
         )
-        grid = _panel_grid(figure, lines, columns, foot)
+        grid = _panel_grid(figure, rows, columns, foot)
         for i, panel in enumerate(cells):
             if panel is not None:
                 _draw_panel(figure.add_subplot(grid[i]), panel, palette)
-        _save_figure(figure, out)
+        _save_svg_and_png(figure, out)
     return {
         "note": note,
         "legend": [
@@ -207,17 +207,17 @@ def _marker(series: Series) -> str:
     return MARKERS[(series.position + 1) % len(MARKERS)]
 
 
-def _panel_grid(figure: Figure, lines: int, columns: int, foot: float) -> GridSpec:
+def _panel_grid(figure: Figure, rows: int, columns: int, foot: float) -> GridSpec:
     """Places of the panels' axes, all of one size, above a foot of so many inches."""
     width, height = figure.get_size_inches()
     return figure.add_gridspec(
-        lines, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=(foot + BOTTOM) / height,
-        top=(foot + lines * PANEL_HEIGHT - TOP) / height,
+        rows, columns, left=LEFT / width, right=1 - RIGHT / width, bottom=(foot + BOTTOM) / height,
+        top=(foot + rows * PANEL_HEIGHT - TOP) / height,
         wspace=(LEFT + RIGHT) / AXES_WIDTH, hspace=(TOP + BOTTOM) / AXES_HEIGHT,
     )  # fmt: skip
 
 
-def _panels_with_gaps(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
+def _titled_panels_with_gaps(panels: Sequence[Panel], columns: int) -> list[Panel | None]:
     """The grid, row by row: scenarios and models with several panels begin rows of their own.
 
     Titles name the scenario or the model where there are several.
@@ -253,7 +253,7 @@ def _draw_panel(axes: Axes, panel: Panel, palette: Sequence[str]) -> None:
     axes.set_xlabel(panel.x_label)
     axes.set_ylabel(panel.y_label)
     if panel.scale == "log":
-        _set_log_scale(axes, panel)
+        _set_log_y_if_wide_range(axes, panel)
     axes.grid(axis="y", color=INK, alpha=0.18, linewidth=0.6)
     axes.set_axisbelow(True)
     _draw_reference_lines(axes, panel)
@@ -262,7 +262,7 @@ def _draw_panel(axes: Axes, panel: Panel, palette: Sequence[str]) -> None:
     aside = ASIDE * (max(long) - min(long)) if long else 0.0
     singles = [series.key for series in panel.series if len(series.x) == 1]
     for series in panel.series:
-        style = line_style(series.position, series.palette or palette)
+        style = colour_and_dashes(series.position, series.palette or palette)
         # Methods without a curve stand side by side: where it ends, they would hide each other.
         moved = aside * (1 + singles.index(series.key)) if series.key in singles else 0.0
         shown = replace(series, x=[x + moved for x in series.x])
@@ -322,7 +322,7 @@ def _draw_series(axes: Axes, series: Series, style: LineStyle, *, wide: bool = F
             axes.fill_between(x, low, high, color=colour, alpha=0.18, lw=0)
 
 
-def _set_log_scale(axes: Axes, panel: Panel) -> None:
+def _set_log_y_if_wide_range(axes: Axes, panel: Panel) -> None:
     """A log scale with plain numbers; a linear one within a decade, where ticks would be few."""
     values = [v for series in panel.series for v in series.y if v is not None and v > 0]
     if values and max(values) >= 10 * min(values):
@@ -354,7 +354,7 @@ def _round_to_five_digits(value: float | None) -> float | None:
     return float(f"{value:.5g}") if is_finite(value) else None
 
 
-def _save_figure(figure: Figure, out: Path) -> None:
+def _save_svg_and_png(figure: Figure, out: Path) -> None:
     for suffix, facts, options in (
         (".svg", {"Date": None, "Creator": None}, {"transparent": True}),
         (".png", {"Software": None}, {"dpi": 160, "facecolor": "white"}),

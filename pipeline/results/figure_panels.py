@@ -227,7 +227,7 @@ def panels_laid_out_by_view(rows: list[Row]) -> list[Panel]:
     return panels
 
 
-def example_panels(rows: list[Row]) -> list[Panel]:
+def paper_example_1_panels(rows: list[Row]) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
     if not rows:
         return []
@@ -249,10 +249,10 @@ def _group_rows(rows: Iterable[Row], *columns: str) -> list[tuple[tuple[Any, ...
 
 
 def _panel_over_steps(
-    place: tuple[str, str, str], y_label: str, series: list[Series], **how: Any
+    scenario_model_title: tuple[str, str, str], y_label: str, series: list[Series], **how: Any
 ) -> Panel:
     """A panel over steps."""
-    return Panel(*place, STEP, y_label, series, **how)
+    return Panel(*scenario_model_title, STEP, y_label, series, **how)
 
 
 def _line_series(

@@ -47,7 +47,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     figure = validate(FigureSettings, values, str(settings))
     kind = KINDS[figure.kind or figure.name]
     view = sql_views.view_of(f"figure_{figure.kind or figure.name}")
-    places = ownership.output_paths_by_suffix(
+    places = ownership.sibling_outputs_by_suffix(
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
     snapshot = result_manifests.snapshot_inputs(
@@ -168,7 +168,7 @@ KINDS: Mapping[str, FigureKind] = {
     "lengths": FigureKind(figure_panels.document_length_panels, 3, "domains"),
     "figure1": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
     "figure2": FigureKind(figure_panels.panels_laid_out_by_view, 3, "methods and pairs of domains"),
-    "figure3": FigureKind(figure_panels.example_panels, 2, OF_MIXTURES),
+    "figure3": FigureKind(figure_panels.paper_example_1_panels, 2, OF_MIXTURES),
     "figure4": FigureKind(figure_panels.panels_laid_out_by_view, 2, "methods"),
     "figure5": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),
     "figure6": FigureKind(figure_panels.panels_laid_out_by_view, 3, OF_PAIRS),

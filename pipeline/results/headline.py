@@ -19,26 +19,26 @@ ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
 
 
 def headline_picture_facts(
-    place_decisions: Sequence[Row],
+    decisions: Sequence[Row],
     doubts: number_marks.Doubts,
-    shown_lines: int = advice.MOST_LINES,
+    unfolded_per_place: int = advice.MOST_LINES,
 ) -> dict[str, Any]:
-    """A block of lines for each place of `advice.read_decisions`, the lowest loss first.
+    """A block of lines for each place: its decision's rows, the lowest loss first.
 
     Returns:
         `limit`, the axis' end in nats; `blocks`, places with seeds enough for a verdict;
         `untested`, the others; `notes` on signs. A block's `lines` are shown at once, `more` fold.
     """
-    every = [row for place in place_decisions for row in place["rows"]]
+    every = [row for place in decisions for row in place["rows"]]
     limit = _axis_limit([row for row in every if row["seeds"] >= LEAST_SEEDS] or every)
     blocks, untested = list[Row](), list[Row]()
-    for place in place_decisions:
+    for place in decisions:
         lines = [_line_geometry(row, limit) for row in place["rows"]]
         for line in lines:
             line["marks"] = doubts.get((line["scenario"], line["model"], line["method"]), {})
             line["signs"] = number_marks.signs_of_marks(line["marks"])
         several = [line for line in lines if line["seeds"] >= LEAST_SEEDS]
-        first = (several or lines)[:shown_lines]
+        first = (several or lines)[:unfolded_per_place]
         more = [line for line in lines if line not in first]
         (blocks if several else untested).append({**place, "lines": first, "more": more})
     return {
@@ -143,12 +143,12 @@ def write_headline_page_and_figure(database: Path, docs: Path) -> None:
             "select count(*) as runs, count(distinct seed) as seeds, min(parameters) as least, "
             "max(parameters) as most from runs",
         )
-    whole = headline_picture_facts(places, doubts, shown_lines=10_000)
+    whole = headline_picture_facts(places, doubts, unfolded_per_place=10_000)
     shown = whole["blocks"] or whole["untested"]
     # Without methods that are another one with settings of their own, by their labels.
     plain = [[row for row in place["rows"] if ", " not in row["label"]] for place in shown]
     fewer = [{**p, "rows": rows or p["rows"]} for p, rows in zip(shown, plain, strict=True)]
-    few = headline_picture_facts(fewer, doubts, shown_lines=max(4, LINES // len(shown)))
+    few = headline_picture_facts(fewer, doubts, unfolded_per_place=max(4, LINES // len(shown)))
     better = sum(any(row["verdict"] == "better" for row in place["lines"]) for place in shown)
     where = (
         f"of the {count_with_noun(len(shown), 'experiment')} below "
@@ -177,7 +177,7 @@ def write_headline_page_and_figure(database: Path, docs: Path) -> None:
         runs=f"{count_with_noun(facts['runs'], 'training run')}, up to "
         f"{count_with_noun(facts['seeds'], 'seed')}",
         sizes=" to ".join(
-            dict.fromkeys(labels.format_amount(facts[key]) for key in ("least", "most"))
+            dict.fromkeys(labels.amount_in_words(facts[key]) for key in ("least", "most"))
         ),
     )
     (docs / "results.md").write_text(page, encoding="utf-8")

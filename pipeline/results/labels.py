@@ -104,7 +104,7 @@ def scenario_label(name: str, about: object) -> str:
     return re.split(r"[,:]| of | from | with ", about)[0].strip()
 
 
-def format_amount(number: float) -> str:
+def amount_in_words(number: float) -> str:
     """A count of parameters or tokens: 164,000 is 164 thousand, 999,680 is 1 million."""
     number = float(f"{number:.3g}")
     for size, word in ((1e9, "billion"), (1e6, "million"), (1e3, "thousand")):

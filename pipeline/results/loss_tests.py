@@ -9,23 +9,36 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
-from pipeline.results.measured_results import Curves, MeasuredResults, TaskCurve, pair_by_seed
+from pipeline.results.measured_results import (
+    Curves,
+    MeasuredResults,
+    TaskCurve,
+    pair_last_checkpoints_by_seed,
+)
 from pipeline.results.record_loader import insert_rows
 
 CLAIMED = """
     select distinct method, against from claimed_pairs
     where quantity in ('perplexity', 'spread') and scenario = $1 and model = $2
 """
-JUDGED = """
+ORACLE_RUNS = """
     select r.model, r.scenario, r.seed from runs as r join experiment as e on r.method = e.oracle
 """
+
+
+class OracleRun(NamedTuple):
+    """A run of the method that trains on the best static mixture found."""
+
+    model: str
+    scenario: str
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -60,7 +73,7 @@ class MethodPair:
 def _method_pair(
     scenario: str, model: str, method: str, against: str, losses: Curves
 ) -> MethodPair:
-    seeds, rows_S, others_S = pair_by_seed(losses.checkpoints, method, against)
+    seeds, rows_S, others_S = pair_last_checkpoints_by_seed(losses.checkpoints, method, against)
     found = [
         _domain_difference(domain, read, rows_S, others_S)
         for domain, read in losses.by_name.items()
@@ -151,12 +164,12 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
         compared.update(connection.execute(CLAIMED, place).fetchall())
         pairs += (_method_pair(*place, a, b, losses) for a, b in sorted(compared) if a != b)
     pairs = [pair for pair in pairs if pair.domains]
-    judged = connection.execute(JUDGED).fetchall()
+    oracle_runs = [OracleRun(*row) for row in connection.execute(ORACLE_RUNS).fetchall()]
     tests = []
     for pair in pairs:
         tests += [_loss_test(pair, one.domain, [one]) for one in pair.domains]
         tests += [_loss_test(pair, None, pair.domains)] if pair.whole else []
-    tests += _tests_over_scenarios(pairs, judged)
+    tests += _tests_over_scenarios(pairs, oracle_runs)
     families: dict[Any, list[LossTest]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
@@ -187,7 +200,7 @@ def _loss_test(pair: MethodPair, domain: str | None, domains: list[DomainDiffere
 
 
 def _tests_over_scenarios(
-    pairs: list[MethodPair], judged: list[tuple[str, str, int]]
+    pairs: list[MethodPair], oracle_runs: list[OracleRun]
 ) -> Iterator[LossTest]:
     """The mean over the scenarios that have an oracle, and over the oracle's seeds, by method.
 
@@ -195,7 +208,7 @@ def _tests_over_scenarios(
     scenario have no mean.
     """
     seeds_of: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for model, scenario, seed in judged:
+    for model, scenario, seed in oracle_runs:
         seeds_of[model][scenario].add(seed)
     grouped: dict[tuple[str, str, str], list[MethodPair]] = defaultdict(list)
     for pair in pairs:
@@ -224,7 +237,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         holm_M = p_values.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
-                [None] * 9 if e is None else [*_estimate_columns(e), p, holm]
+                [None] * 9 if e is None else [*_difference_ends_and_error_parts(e), p, holm]
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
@@ -234,7 +247,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         yield [*place, *counts, *itertools.chain(*columns)]
 
 
-def _estimate_columns(estimate: Estimate) -> list[float | None]:
+def _difference_ends_and_error_parts(estimate: Estimate) -> list[float | None]:
     """Difference, standard error, ends, and of the error what seeds, documents and degrees are."""
     ends = mean_difference.interval_ends(estimate)
     error = estimate.seed_sd, estimate.of_items, estimate.degrees

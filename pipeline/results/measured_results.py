@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, str]
 """Scenario and model: runs of one place are compared with each other."""
+ScenarioAndTask = tuple[str, str]
 PLACES = "select distinct scenario, model from runs order by all"
 DOCUMENTS = """
     select r.method, r.seed, d.step, r.tokens * d.step / r.steps as trained, d.domain, d.document,
@@ -31,7 +32,7 @@ DOCUMENTS = """
     where r.scenario = $1 and r.model = $2
     order by r.method, r.seed, d.step, d.domain, d.document
 """
-GROUPS = """
+ANSWERED = """
     select distinct r.scenario, r.model, c.task, c.shots, c.formulation
     from choices as c
     join runs as r on c.run = r.run
@@ -65,8 +66,8 @@ class CheckpointKey(NamedTuple):
     """Trained tokens."""
 
 
-class TaskGroup(NamedTuple):
-    """Questions that models answered in one way."""
+class AnsweredTask(NamedTuple):
+    """A task that models answered in one way."""
 
     scenario: str
     model: str
@@ -108,7 +109,9 @@ class SeedPairs(NamedTuple):
     """That of the other method's."""
 
 
-def pair_by_seed(checkpoints: Iterable[CheckpointKey], method: str, against: str) -> SeedPairs:
+def pair_last_checkpoints_by_seed(
+    checkpoints: Iterable[CheckpointKey], method: str, against: str
+) -> SeedPairs:
     """The seeds that both methods have; of several checkpoints of a seed the last one counts."""
     last = {(one.method, one.seed): row for row, one in enumerate(checkpoints)}
     seeds = sorted(s for name, s in last if name == method and (against, s) in last)
@@ -128,13 +131,13 @@ class MeasuredResults:
         self.outcomes = functools.cache(functools.partial(_read_outcomes, connection))
 
     @functools.cached_property
-    def groups(self) -> list[TaskGroup]:
+    def answered_tasks(self) -> list[AnsweredTask]:
         """All that was answered."""
-        return [TaskGroup(*row) for row in self.connection.execute(GROUPS).fetchall()]
+        return [AnsweredTask(*row) for row in self.connection.execute(ANSWERED).fetchall()]
 
     @functools.cached_property
-    def mean_tasks(self) -> set[tuple[str, str]]:
-        """Scenario and task of what means over tasks are over."""
+    def mean_tasks(self) -> set[ScenarioAndTask]:
+        """The tasks that means over tasks are over."""
         return set(self.connection.execute("select scenario, task from mean_tasks").fetchall())
 
 
@@ -163,16 +166,16 @@ def _read_losses(connection: duckdb.DuckDBPyConnection, scenario: str, model: st
     return Curves(checkpoints, result)
 
 
-def _read_outcomes(connection: duckdb.DuckDBPyConnection, group: TaskGroup) -> Curves:
-    """The points of one group's items at every checkpoint, by each metric of its accuracies.
+def _read_outcomes(connection: duckdb.DuckDBPyConnection, answered: AnsweredTask) -> Curves:
+    """The points of one task's items at every checkpoint, by each metric of its accuracies.
 
     An item that another answer was true of, in another run, is another item.
     """
-    requested = {name for (name,) in connection.execute(METRICS, list(group)).fetchall()}
+    requested = {name for (name,) in connection.execute(METRICS, list(answered)).fetchall()}
     known = requested & SCORES.keys()
     lists = dict.fromkeys([SUM, *(one for name in sorted(known) for one in SCORES[name][0])])
     sql = CHOICES.format(lists=", ".join(f"c.{one}" for one in lists))
-    result = connection.sql(sql, params=[*group]).to_arrow_table().combine_chunks()
+    result = connection.sql(sql, params=[*answered]).to_arrow_table().combine_chunks()
     rows = result.select([*CHECKPOINT, "answered", "cluster"]).to_pandas()
     checkpoints, run_N = _checkpoints_of_rows(rows)
     item_N, names_I = pd.factorize(rows["answered"], sort=True)

@@ -68,8 +68,10 @@ LATEX = {
 PRINTED = "As printed"
 """With this the name of a table's section begins that holds the paper's own numbers."""
 
-Doubts = Mapping[tuple[str | None, ...], Mapping[str, str]]
-"""By scenario, model and method its marks, each with how many of how many runs have it."""
+RunCountByMark = Mapping[str, str]
+"""In how many of how many runs each mark is: `3 of 10`."""
+Doubts = Mapping[tuple[str | None, ...], RunCountByMark]
+"""The marks by scenario, model and method."""
 
 
 def notes_of_marks(marks: Collection[str]) -> list[str]:
@@ -82,16 +84,16 @@ def marks_to_explain(section: str, marks: Collection[str]) -> set[str]:
     return {mark for mark in marks if mark != "bold" or not section.startswith(PRINTED)}
 
 
-def notes_with_counts(marked: Mapping[str, Mapping[str, str]]) -> list[str]:
+def notes_with_counts(marks_by_row: Mapping[str, RunCountByMark]) -> list[str]:
     """The same, each with the rows that have the mark, and in how many of how many runs."""
     rows = {
-        mark: [f"{row}: {marks[mark]} runs." for row, marks in marked.items() if mark in marks]
+        mark: [f"{row}: {of[mark]} runs." for row, of in marks_by_row.items() if mark in of]
         for mark in NOTES
     }
     return [" ".join([text, *rows[mark]]) for mark, text in NOTES.items() if rows[mark]]
 
 
-def mark_explanations(row: str, marks: Mapping[str, str]) -> list[str]:
+def mark_explanations(row: str, marks: RunCountByMark) -> list[str]:
     """What each mark of one row means, with in how many of how many runs, without its sign."""
     return [
         f"{row}: {text.partition(': ')[2].rstrip('.')} ({marks[mark]} runs)."
@@ -119,10 +121,10 @@ def escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def read_doubts(connection: duckdb.DuckDBPyConnection, place: str) -> Doubts:
+def read_doubts(connection: duckdb.DuckDBPyConnection, place_in_messages: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in database_reader.select_rows(connection, "doubtful_runs", {}, place):
+    for row in database_reader.select_rows(connection, "doubtful_runs", {}, place_in_messages):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count

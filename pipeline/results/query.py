@@ -17,10 +17,10 @@ from pipeline.results import sql_views
 from pipeline.results.claim_tests import VERDICTS
 from pipeline.results.database_reader import (
     connect,
-    find_database,
+    given_or_newest_database,
     is_of_some_runs,
-    log_database_used,
-    newest_results_folder,
+    log_database_and_staleness,
+    newest_or_default_results_folder,
     open_current_version,
     other_version_error,
     query_rows,
@@ -47,7 +47,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             f"{sql} is no statement: type a database behind one, as in "
             f'`{program_command("pike")} query "show tables" --database {sql}`'
         )
-    database = find_database(database)
+    database = given_or_newest_database(database)
     try:
         with connect(database) as connection:
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
@@ -58,13 +58,13 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             _add_stale_table(connection, sql, database)
             if format == "parquet":
                 content = _parquet_bytes(connection, statement, database)
-                log_database_used(connection, database)
+                log_database_and_staleness(connection, database)
                 return content
             answer = connection.execute(statement)
             columns = [column[0] for column in answer.description or []]
             rows = answer.fetchall()
             # Of what it cannot answer, the error says where to ask.
-            log_database_used(connection, database)
+            log_database_and_staleness(connection, database)
     except (duckdb.Error, UnicodeEncodeError) as error:
         raise _query_error(error, database) from None
     if format == "csv":
@@ -72,7 +72,9 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
     if format == "json":
         _refuse_duplicate_columns(columns)
     facts = [dict(zip(columns, row, strict=True)) for row in rows]
-    return output_formats.render(format, facts, lambda: output_formats.align_table(columns, rows))
+    return output_formats.json_csv_or_text(
+        format, facts, lambda: output_formats.table_with_row_count(columns, rows)
+    )
 
 
 def describe_claims(database: Path | None, format: str = "text", claim: str | None = None) -> str:
@@ -85,10 +87,10 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
             f"{database} does not exist, and a database is read there: for one claim, type "
             f"`{program_command('pike')} claims --claim {database}`"
         )
-    database = find_database(database)
+    database = given_or_newest_database(database)
     with open_current_version(database) as connection:
         every = query_rows(connection, "from claims order by position")
-        log_database_used(connection, database)
+        log_database_and_staleness(connection, database)
         if is_of_some_runs(database):
             log.warning("claims about other runs than those are `not run` here")
     if claim is not None:
@@ -96,7 +98,7 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
         if claim not in names:
             raise InputError(unknown_name_message(claim, names, "--claim"))
         every = [every[names.index(claim)]]
-    return output_formats.render(format, every, lambda: "\n".join(_claim_lines(every)))
+    return output_formats.json_csv_or_text(format, every, lambda: "\n".join(_claim_lines(every)))
 
 
 def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
@@ -154,10 +156,10 @@ def _basis_text(claim: dict[str, Any]) -> str:
 
 def describe_tables_and_figures(results: Path | None, format: str = "text") -> str:
     """Tables and figures of a results folder, or the newest one, and what each shows."""
-    results = results or newest_results_folder()
+    results = results or newest_or_default_results_folder()
     every = [
         {"name": path.stem, "file": str(path), "about": sql_views.caption(view)}
-        for path, view in sql_views.outputs_with_views(results)
+        for path, view in sql_views.tables_and_figures_with_views(results)
     ]
     if not every:
         raise InputError(
@@ -168,7 +170,7 @@ def describe_tables_and_figures(results: Path | None, format: str = "text") -> s
         lines.append(output_formats.colour_text(one["file"], "bold"))
         lines += _indented_lines(one["about"])
     lines.append(f"A table is also a view: `{program_command('pike')} query 'from table2'`")
-    return output_formats.render(format, every, lambda: "\n".join(lines))
+    return output_formats.json_csv_or_text(format, every, lambda: "\n".join(lines))
 
 
 def _indented_lines(text: str) -> list[str]:
@@ -236,7 +238,7 @@ def _add_stale_table(connection: duckdb.DuckDBPyConnection, sql: str, database: 
 
 
 def _parquet_bytes(
-    connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement, database: Path
+    connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement, database_in_messages: Path
 ) -> bytes:
     relation = connection.sql(statement)
     if relation is None:
@@ -249,5 +251,5 @@ def _parquet_bytes(
     try:
         pq.write_table(relation.to_arrow_table(), out)
     except pa.ArrowException as error:
-        raise _query_error(error, database) from None
+        raise _query_error(error, database_in_messages) from None
     return out.getvalue()

@@ -45,7 +45,7 @@ PLACES = {
     "theory": "{table}.parquet",
 }
 """Where a stage's records lie beside its manifest."""
-_Files = dict[str, tuple[str, str]]
+_RunAndRemedyByFile = dict[str, tuple[str, str]]
 """By place: the run, and what to do when the file is not whole."""
 
 
@@ -70,7 +70,7 @@ def insert_listed_records(
     `contents` is what the manifests say, by place. Files are checked against them before any is
     read; all of a table's are read at once.
     """
-    files: dict[str, _Files] = {}
+    files: dict[str, _RunAndRemedyByFile] = {}
     with Progress("database", total=len(made), unit="manifest") as progress:
         for name, stage, place in made:
             run = name.partition("/")[2]
@@ -79,11 +79,11 @@ def insert_listed_records(
                 files.setdefault(table, {})[str(path)] = (run, remedy)
             progress.add(1)
     for table, of_table in files.items():
-        names = stored_columns(connection, table)
+        columns = columns_not_generated(connection, table)
         try:
-            _insert_records(connection, table, names, of_table)
+            _insert_records_of_table(connection, table, columns, of_table)
         except duckdb.Error:
-            _refuse_broken_files(table, names, of_table)
+            _refuse_broken_files(table, columns, of_table)
             raise
 
 
@@ -95,7 +95,7 @@ def stage_remedy(stage: str, name: str) -> str:
     return f"run `pike {stage}`" + (f" for {of}" if of else "")
 
 
-def stored_columns(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
+def columns_not_generated(connection: duckdb.DuckDBPyConnection, table: str) -> list[str]:
     """The columns of a base table that are not made from others."""
     result = connection.execute(
         "select column_name from information_schema.columns where table_name = ? "
@@ -127,20 +127,23 @@ def _list_records(
         yield table, path
 
 
-def _insert_records(
-    connection: duckdb.DuckDBPyConnection, table: str, names: list[str], files: _Files
+def _insert_records_of_table(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    columns: list[str],
+    files: _RunAndRemedyByFile,
 ) -> None:
     """Appends the records of one table; a run's name is not in its files."""
     # To DuckDB they are patterns.
     places = [glob.escape(place) for place in files]
     schema = "select name from parquet_schema(?) group by name having count(*) < ?"
     fewer = {name for (name,) in connection.execute(schema, [places, len(files)]).fetchall()}
-    if lacking := sorted(fewer.intersection(names)):
+    if lacking := sorted(fewer.intersection(columns)):
         # They would be null.
         raise duckdb.BinderException(f"some files have no column {', '.join(lacking)}")
     connection.execute("create temp table files (file text, run text, file_number integer)")
     insert_rows(connection, "files", ([p, run, i] for i, (p, (run, _)) in enumerate(files.items())))
-    selected = ", ".join(names)
+    selected = ", ".join(columns)
     # By name: else the first file's types hold for all.
     connection.execute(
         f"insert into {table} ({selected}) select {selected} from read_parquet("
@@ -151,9 +154,9 @@ def _insert_records(
     connection.execute("drop table files")
 
 
-def _refuse_broken_files(table: str, names: list[str], files: _Files) -> None:
+def _refuse_broken_files(table: str, columns: list[str], files: _RunAndRemedyByFile) -> None:
     """Stops at the first file that cannot be read alone."""
-    selected = ", ".join(name for name in names if name != "run")
+    selected = ", ".join(name for name in columns if name != "run")
     for place, (_, remedy) in files.items():
         try:
             duckdb.connect().execute(

@@ -70,9 +70,9 @@ def compare_with_registration(
             "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query_rows(connection, "from scenario_differences")
             ),
-            "methods": list(_method_rows_against_mix(chosen, plan, connection)),
+            "methods": list(_mix_board_rows_with_costs(chosen, plan, connection)),
         }
-    return output_formats.render(format, facts, lambda: _comparison_text(facts, chosen))
+    return output_formats.json_csv_or_text(format, facts, lambda: _comparison_text(facts, chosen))
 
 
 def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]
         yield f"{given} is in no commit"
     elif _git_output(given.parent, "status", "--porcelain", "--", given.name):
         yield f"{given} differs from what was committed"
-    for other in registration.registrations_with_same_scenarios(chosen):
+    for other in registration.earlier_files_with_same_test_scenarios(chosen):
         yield f"its scenarios are those of {other}, whose results may have been read"
 
 
@@ -168,10 +168,10 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _method_rows_against_mix(
+def _mix_board_rows_with_costs(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
-    """Methods of each board against Mix, with costs in runs of Mix."""
+    """The rows of boards against Mix, with costs in runs of Mix."""
     measured = (
         "select scenario, model, method, "
         "if(count(steps) = count(*), avg(steps order by steps), null) as steps "
@@ -211,23 +211,24 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
     """Rows, FLOPs with the search, and time at the paper's size, each over those of Mix."""
     base = _steps_of_mix(plan, runs[0])
 
-    def rows(run: RunName) -> float:
+    def rows_over_mix(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
-    def with_search(run: RunName) -> float:
-        every = dependencies.with_required_runs(plan.config, [run])
-        return sum(rows(one) * flops(one) for one in every) / flops(run)
+    def flops_with_search_over_mix(run: RunName) -> float:
+        every = dependencies.wanted_then_required_runs(plan.config, [run])
+        flops = sum(rows_over_mix(one) * flops_of_step(one) for one in every)
+        return flops / flops_of_step(run)
 
-    def flops(run: RunName) -> float:
-        return registration.flops_of_step(plan.runs[str(run)], plan.tokenizers)
+    def flops_of_step(run: RunName) -> float:
+        return registration.flops_of_mix_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
     paper = [registration.run_at_paper_size(plan.runs[str(run)]) for run in others]
     return {
-        "rows": fmean([rows(run) for run in runs]),
-        "with search": fmean(map(with_search, runs)),
+        "rows": fmean(map(rows_over_mix, runs)),
+        "with search": fmean(map(flops_with_search_over_mix, runs)),
         "time at the paper's size": fmean(
             [registration.passes_relative_to_mix(run) for run in paper]
         ),
@@ -260,5 +261,5 @@ def _comparison_text(facts: Mapping[str, Any], chosen: Registration) -> str:
             cells = [
                 [round(v, 4) if isinstance(v, float) else v for v in row.values()] for row in rows
             ]
-            lines += [title, output_formats.align_table(list(rows[0]), cells), ""]
+            lines += [title, output_formats.table_with_row_count(list(rows[0]), cells), ""]
     return "\n".join(lines).rstrip()

@@ -64,12 +64,12 @@ def write_report(
             for page, place in places.items()
         }
         experiment = read_experiment(settings)
-        read = [tables / f"{name}.csv" for name in _output_names(experiment.tables, tables, ".csv")]
-        read += [
-            figures / f"{name}.svg" for name in _output_names(experiment.figures, figures, ".svg")
-        ]
+        tabled = _configured_or_found_names(experiment.tables, tables, ".csv")
+        drawn = _configured_or_found_names(experiment.figures, figures, ".svg")
+        read = [tables / f"{name}.csv" for name in tabled]
+        read += [figures / f"{name}.svg" for name in drawn]
         folders = {"tables": tables, "figures": figures}
-        files = {
+        folder_links = {
             k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
         }
         stood_on = [
@@ -77,7 +77,7 @@ def write_report(
             *map(made_from.manifest_beside, read),
         ]
         snapshot = result_manifests.snapshot_inputs("report", stood_on)
-        texts = _page_texts(experiment, database, read, files)
+        texts = _page_texts(experiment, database, read, folder_links)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     config = manifest_places.fill_rule_and_finder_defaults(experiment.config)
@@ -87,10 +87,10 @@ def write_report(
 
 
 def _page_texts(
-    experiment: Experiment, database: Path, read: list[Path], files: dict[str, str]
+    experiment: Experiment, database: Path, read: list[Path], folder_links: dict[str, str]
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
-        content = _page_content(connection, experiment, read) | {"files": files}
+        content = _content_of_all_pages(connection, experiment, read) | {"files": folder_links}
     # Commands ask the database of all runs, beside one of some.
     asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
     content["database"] = shlex.quote(str(asked))
@@ -99,7 +99,7 @@ def _page_texts(
     content["stale"] = stale and [one._asdict() for one in stale if one.artifact != "report"]
     environment = report_parts.load_templates()
     environment.globals["least"] = LEAST_SEEDS
-    content["finders"] = report_parts.read_finders_page()
+    content["finders"] = report_parts.read_mixture_finders_page()
     content["script"] = Markup((REPORT / "script.js").read_text(encoding="utf-8"))
     return {
         page: environment.get_template(f"{page}.html").render(page=page, pages=PAGES, **content)
@@ -107,7 +107,7 @@ def _page_texts(
     }
 
 
-def _page_content(
+def _content_of_all_pages(
     connection: duckdb.DuckDBPyConnection, experiment: Experiment, read: list[Path]
 ) -> dict[str, Any]:
     """What the pages show, by name."""
@@ -165,18 +165,20 @@ def _experiment_facts(
         "methods": report_facts.method_rows(connection, experiment.rules),
         "config": yaml.safe_dump(experiment.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": report_facts.deviation_rows(),
-        "claims": report_facts.claim_rows(connection),
-        "origins": report_facts.origin_rows(connection),
+        "claims": report_facts.claim_groups_by_verdict(connection),
+        "origins": report_facts.run_groups_by_method(connection),
         "sources": report_facts.source_rows(connection),
         "code": report_facts.code_rows(connection),
         "versions": report_facts.version_texts(connection),
-        "alarms": report_facts.alarm_rows(connection),
+        "alarms": report_facts.packing_warning_and_alarm_rows(connection),
     }
 
 
-def _output_names(given: Mapping[str, object], folder: Path, suffix: str) -> list[str]:
+def _configured_or_found_names(
+    configured: Mapping[str, object], folder: Path, suffix: str
+) -> list[str]:
     """The experiment's tables or figures in its order; all that lie there if it names none."""
-    return list(given) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
+    return list(configured) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
 
 
 def _scenario_content(
@@ -193,8 +195,8 @@ def _scenario_content(
                  "group by all order by all")  # fmt: skip
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
-        model, size = row["model"], f"{labels.format_amount(row['parameters'])} parameters"
-        blocks = report_facts.accuracy_blocks(connection, scenario, model)
+        model, size = row["model"], f"{labels.amount_in_words(row['parameters'])} parameters"
+        blocks = report_facts.mean_accuracy_blocks(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: number_marks.signs_of_marks(found) for method, found in marked.items()}

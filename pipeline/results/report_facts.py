@@ -17,7 +17,9 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def accuracy_blocks(connection: duckdb.DuckDBPyConnection, scenario: str, model: str) -> list[Row]:
+def mean_accuracy_blocks(
+    connection: duckdb.DuckDBPyConnection, scenario: str, model: str
+) -> list[Row]:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
 
     Each formulation is shown under the score that it is named after, or the paper's (per token).
@@ -55,7 +57,7 @@ def method_rows(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str])
     for row in result:
         settings = json.loads(row["settings"])
         given = {**settings["method"], **settings.get("tuned", {})}
-        values = ", ".join(f"{k} {_plain_text(v)}" for k, v in given.items())
+        values = ", ".join(f"{k} {_text_or_json(v)}" for k, v in given.items())
         rule, about = settings["rule"], rules.get(settings["rule"], "")
         fresh = {"method": row["method"], "rule": rule, "about": about, "settings": {}}
         one = rows.setdefault(row["method"], fresh)
@@ -63,11 +65,11 @@ def method_rows(connection: duckdb.DuckDBPyConnection, rules: Mapping[str, str])
     return list(rows.values())
 
 
-def _plain_text(value: Any) -> str:
+def _text_or_json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def claim_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def claim_groups_by_verdict(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """The paper's claims with what our runs say of them, by verdict; none without runs in parts."""
     result = query_rows(
         connection, "select claim, statement, published_verdict, verdict from claims"
@@ -86,7 +88,7 @@ def origin_anchor(place: str) -> str:
     return f"made-{place.replace('/', '-')}"
 
 
-def origin_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def run_groups_by_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
     result = query_rows(
         connection,
@@ -130,7 +132,7 @@ def source_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
 
 
-def alarm_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def packing_warning_and_alarm_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What packing warned of, by corpus, and then the runs, by run and step."""
     return query_rows(
         connection,
@@ -170,14 +172,14 @@ def deviation_rows() -> list[dict[str, Markup]]:
             title = section.partition("\n")[0]
             result.append(
                 {
-                    "title": _markdown_to_html(title),
-                    "what": _markdown_to_html(what[0].upper() + what[1:]),
+                    "title": _markdown_line_to_html(title),
+                    "what": _markdown_line_to_html(what[0].upper() + what[1:]),
                 }
             )
     return result
 
 
-def _markdown_to_html(text: str) -> Markup:
+def _markdown_line_to_html(text: str) -> Markup:
     """A line of Markdown: links, which lead to files of the documentation, as their text."""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(plain))))

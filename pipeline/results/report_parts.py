@@ -34,7 +34,7 @@ def load_templates() -> jinja2.Environment:
         "titled": title_of,
         "shortened": shorten_hashes,
         "ruled": labels.rule_label,
-        "amount": labels.format_amount,
+        "amount": labels.amount_in_words,
         "noted": table_notes,
     }
     result.globals["style"] = Markup(
@@ -63,7 +63,7 @@ def split_own_and_paper(
 
 def read_table(path: Path) -> dict[str, Any]:
     """A table's .csv file, for which its manifest must vouch, as the pages show it."""
-    result_manifests.refuse_altered(path, "table")
+    result_manifests.refuse_altered_or_unvouched(path, "table")
     cells = pd.read_csv(path, dtype=str, keep_default_na=False)
     view = sql_views.view_of(f"table_{path.stem}")
     return {
@@ -132,12 +132,12 @@ def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
 
 def read_figure(path: Path) -> dict[str, Any]:
     """A figure's facts and its `picture`: its SVG, for which its manifest must vouch, in base64."""
-    result_manifests.refuse_altered(path, "figure")
+    result_manifests.refuse_altered_or_unvouched(path, "figure")
     facts: dict[str, Any] = atomic_files.read_json(path.with_suffix(".json"))
     return {**facts, "picture": base64.b64encode(path.read_bytes()).decode("ascii")}
 
 
-def read_finders_page() -> Markup:
+def read_mixture_finders_page() -> Markup:
     """`docs/finders.md` as a page: wide tables scroll, links into docs/ are words.
 
     A row of a table is a line. Where the package is installed without docs/, the page says so.

@@ -19,7 +19,7 @@ def snapshot_inputs(stage: str, read: Iterable[Path]) -> made_from.InputSnapshot
 
 def manifest_or_file(out: Path, stage: str) -> Path:
     """What stands for a file among inputs: its manifest or, where it has none, itself."""
-    if wrong := alteration_problem(out, stage):
+    if wrong := known_alteration(out, stage):
         raise InputError(wrong)
     beside = made_from.manifest_beside(out)
     return beside if beside.is_file() else out
@@ -31,7 +31,7 @@ def refuse_missing(*paths: Path) -> None:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
 
 
-def alteration_problem(out: Path, stage: str) -> str | None:
+def known_alteration(out: Path, stage: str) -> str | None:
     """How a file differs from what its manifest describes, and what to run; None without one.
 
     It is hashed once for as long as nobody writes to it.
@@ -71,7 +71,7 @@ def outdated_code_parts(database: Path) -> list[str]:
     return [part for part, a, b in zip(parts, before, now, strict=True) if a != b]
 
 
-def refuse_altered(out: Path, stage: str) -> None:
+def refuse_altered_or_unvouched(out: Path, stage: str) -> None:
     """Stops at a table or figure without a manifest, or of other files than were made."""
     place = made_from.manifest_beside(out)
     if not place.is_file():

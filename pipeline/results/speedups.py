@@ -78,7 +78,7 @@ def speedup(
     None where the two have no seed, no two steps of all seeds or no document in common, or one
     document alone.
     """
-    curves = _pair_checkpoints(checkpoints, method, against)
+    curves = _curve_and_baseline_ends(checkpoints, method, against)
     if curves is None or not parts:
         return None
     used, seeds, tokens_T, budget = curves
@@ -88,7 +88,7 @@ def speedup(
         return None
     sign, weight_K = -1 if higher_is_better else 1, [part.weight for part in parts]
 
-    def difference_from_ends(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
+    def difference_from_baseline_ends(rows_S: npt.NDArray[np.int64]) -> mean_difference.Estimate:
         """The method's checkpoints less the baseline's ends."""
         apart = [
             mean_difference.differences_of_sums(
@@ -99,7 +99,7 @@ def speedup(
         return mean_difference.estimate(apart, weight_K)
 
     steps = len(tokens_T)
-    apart_T = [difference_from_ends(np.arange(seeds) * steps + t) for t in range(steps)]
+    apart_T = [difference_from_baseline_ends(np.arange(seeds) * steps + t) for t in range(steps)]
     middle_T = np.array([e.difference for e in apart_T])
     half_T = np.array([mean_difference.half_width(e) for e in apart_T], np.float64)
     reach, late, soon = (
@@ -124,8 +124,8 @@ def speedup(
     )
 
 
-class _PairedCheckpoints(NamedTuple):
-    """The checkpoints of two methods that are compared, over the S seeds of both."""
+class _CurveAndBaselineEnds(NamedTuple):
+    """The checkpoints that are compared, over the S seeds of both methods."""
 
     used: list[int]
     """Those of the method, by seed and step, then the baseline's last of each seed."""
@@ -136,9 +136,9 @@ class _PairedCheckpoints(NamedTuple):
     """Those of the baseline's last."""
 
 
-def _pair_checkpoints(
-    checkpoints: Sequence[CheckpointKey], method: str, against: str
-) -> _PairedCheckpoints | None:
+def _curve_and_baseline_ends(
+    checkpoints: Sequence[CheckpointKey], method: str, baseline: str
+) -> _CurveAndBaselineEnds | None:
     """What is compared of two methods; None without a common seed or two common steps.
 
     Seeds of which the method's last checkpoint alone was evaluated are left out.
@@ -148,16 +148,17 @@ def _pair_checkpoints(
     for c in checkpoints:
         steps_of[c.method, c.seed].add(c.step)
     with_curve = ((name, s) for (name, s), steps in steps_of.items() if len(steps) > 1)
-    seeds = sorted(s for name, s in with_curve if name == method and (against, s) in steps_of)
+    seeds = sorted(s for name, s in with_curve if name == method and (baseline, s) in steps_of)
     shared = [steps_of[method, s] for s in seeds]
     steps = sorted(set.intersection(*shared)) if shared else []
     if len(steps) < 2:
         return None
     of_method = [[row[method, s, t] for t in steps] for s in seeds]
-    ends = [row[against, s, max(steps_of[against, s])] for s in seeds]
+    ends = [row[baseline, s, max(steps_of[baseline, s])] for s in seeds]
     tokens_T = np.mean([[checkpoints[i].tokens for i in rows] for rows in of_method], 0)
     budget = math.fsum(checkpoints[i].tokens for i in ends) / len(seeds)
-    return _PairedCheckpoints([*itertools.chain(*of_method), *ends], len(seeds), tokens_T, budget)
+    used = [*itertools.chain(*of_method), *ends]
+    return _CurveAndBaselineEnds(used, len(seeds), tokens_T, budget)
 
 
 def _shared_document_sums(
@@ -176,7 +177,7 @@ def fill_speedups(measured: MeasuredResults) -> None:
     """Fills speedups: every method against the baseline, by mean loss and by mean accuracy."""
     baseline = measured.baseline
     rows = []
-    for place, quantity, curves in [*_loss_curves(measured), *_accuracy_curves(measured)]:
+    for place, quantity, curves in [*_mean_loss_curves(measured), *_mean_accuracy_curves(measured)]:
         higher, parts = quantity[0] != "loss", [*curves.by_name.values()]
         for method in dict.fromkeys(c.method for c in curves.checkpoints):
             if method == baseline:
@@ -199,20 +200,20 @@ class _MeanCurves(NamedTuple):
     curves: Curves
 
 
-def _loss_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
+def _mean_loss_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
     """Curves of the mean loss."""
     for place in measured.places:
         yield _MeanCurves(place, ("loss", None, None, None), measured.losses(*place))
 
 
-def _accuracy_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
+def _mean_accuracy_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
     block = attrgetter("scenario", "model", "shots", "formulation")
-    groups = [g for g in measured.groups if (g.scenario, g.task) in measured.mean_tasks]
+    tasks = [t for t in measured.answered_tasks if (t.scenario, t.task) in measured.mean_tasks]
     for (scenario, model, shots, formulation), same in itertools.groupby(
-        sorted(groups, key=block), key=block
+        sorted(tasks, key=block), key=block
     ):
-        answered = {group.task: measured.outcomes(group) for group in same}
+        answered = {one.task: measured.outcomes(one) for one in same}
         first, *others = answered.values()
         kept = [c for c in first.checkpoints if all(c in one.checkpoints for one in others)]
         rows = {task: [*map(one.checkpoints.index, kept)] for task, one in answered.items()}

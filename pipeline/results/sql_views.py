@@ -86,7 +86,7 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
     """
-    names, within = views_in_order(*wanted), tables_read_by_views(*wanted)
+    names, within = views_in_order(*wanted), relations_read_by_views(*wanted)
     for name in names:
         if name in within:
             with explain_failure(name):
@@ -98,10 +98,10 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
             connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
 
 
-def tables_read_by_views(*wanted: str) -> set[str]:
+def relations_read_by_views(*wanted: str) -> set[str]:
     """Names of all tables and views that the views read, or those wanted through other views."""
     return set().union(
-        *(tables_read_by_query(view_sql_by_name()[name]) for name in views_in_order(*wanted))
+        *(relations_read_by_query(view_sql_by_name()[name]) for name in views_in_order(*wanted))
     )
 
 
@@ -147,7 +147,7 @@ def views_in_order(*wanted: str) -> list[str]:
     while waiting:
         name = waiting.pop()
         if name not in uses:
-            read = tables_read_by_query(known[name])
+            read = relations_read_by_query(known[name])
             uses[name] = sorted(read & known.keys())
             waiting += uses[name]
             # Not before this view: it is there when the table is filled.
@@ -171,7 +171,7 @@ def view_of(output: str) -> str:
     return output if output in view_sql_by_name() else output.partition("_")[2]
 
 
-def outputs_with_views(results: Path) -> list[tuple[Path, str]]:
+def tables_and_figures_with_views(results: Path) -> list[tuple[Path, str]]:
     """Tables and figures of a results folder with their views: table2 stands before table10."""
 
     def natural_sort_key(path: Path) -> tuple[str, int]:
@@ -197,7 +197,7 @@ def caption(view: str) -> str:
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
 
-def tables_read_by_query(sql: str) -> set[str]:
+def relations_read_by_query(sql: str) -> set[str]:
     """Names of the tables, views and common table expressions that a query reads from."""
     code = re.sub(r"--[^\n]*", "", sql)
     return set(re.findall(r"\b(?:from|join)\s+(\w+)", code))
@@ -213,6 +213,6 @@ def base_tables(view: str) -> set[str]:
         if name not in result:
             result.add(name)
             waiting.extend(
-                tables_read_by_query(known[name]) if name in known else DERIVED.get(name, ())
+                relations_read_by_query(known[name]) if name in known else DERIVED.get(name, ())
             )
     return result & created

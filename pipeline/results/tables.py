@@ -114,7 +114,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     """Writes one table, by the JSON of its settings, as .md, .csv and .tex beside each other."""
     inputs, values = [settings, database], atomic_files.read_json(settings)
     table = validate(TableSettings, values, str(settings))
-    places = ownership.output_paths_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
+    places = ownership.sibling_outputs_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
     snapshot = result_manifests.snapshot_inputs(
         "table", [result_manifests.manifest_or_file(database, "database")]
     )
@@ -222,7 +222,7 @@ def _mark_best_values(column: list[Row]) -> None:
             row[mark] = True
 
 
-def _all_marks(blocks: list[TableSection]) -> set[str]:
+def _all_marks_to_explain(blocks: list[TableSection]) -> set[str]:
     return {
         mark
         for part in blocks
@@ -242,9 +242,8 @@ def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
         for (label, kind), *texts in part.cell_texts(number_marks.MARKDOWN).itertuples(name=None):
             lines.append(_markdown_row([f"*{label}*" if kind == "reference" else label, *texts]))
         lines.append("")
-    lines += [
-        line for note in number_marks.notes_of_marks(_all_marks(blocks)) for line in (note, "")
-    ]
+    notes = number_marks.notes_of_marks(_all_marks_to_explain(blocks))
+    lines += [line for note in notes for line in (note, "")]
     return "\n".join(lines)
 
 
@@ -292,6 +291,6 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
         lines += [r"\bottomrule", r"\end{tabular}"]
     lines += [
         rf"\par\smallskip {number_marks.escape_latex(note)}"
-        for note in number_marks.notes_of_marks(_all_marks(blocks))
+        for note in number_marks.notes_of_marks(_all_marks_to_explain(blocks))
     ]
     return "\n".join([*lines, r"\end{table}", ""])

@@ -17,10 +17,10 @@ from pipeline.planning import output_root
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (
     Row,
-    find_database,
+    given_or_newest_database,
+    has_no_unselected_value,
     is_of_some_runs,
-    is_selected,
-    log_database_used,
+    log_database_and_staleness,
     open_current_version,
     query_rows,
     whole_database_hint,
@@ -62,14 +62,14 @@ def explain_artifact(
         artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
             figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
             tokenizer/..., source/...
-        database: The experiment's; absent: as `find_database` has it.
+        database: The experiment's; absent: as `given_or_newest_database` has it.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
         row: Of a table, the method or the label of a row: what that row alone was made from.
     """
-    database = find_database(database)
+    database = given_or_newest_database(database)
     named, numbers, values = {}, list[str](), dict[str, list[str]]()
     with open_current_version(database) as connection:
-        log_database_used(connection, database)
+        log_database_and_staleness(connection, database)
         lineage = {
             made["artifact"]: made | {"facts": json.loads(made["facts"] or "{}")}
             for made in query_rows(connection, LINEAGE)
@@ -99,7 +99,7 @@ def explain_artifact(
         stale.setdefault(one.artifact, []).append(one.reason)
     tree = _LineageTree(lineage, stale, named, values)
     if format == "json":
-        return output_formats.render(format, tree.artifact_and_ancestors(artifact), str)
+        return output_formats.json_csv_or_text(format, tree.artifact_and_ancestors(artifact), str)
     folder = database.parents[1] if is_of_some_runs(database) else database.parent
 
     def as_text() -> str:
@@ -110,7 +110,7 @@ def explain_artifact(
             )
         return "\n".join(lines)
 
-    return output_formats.render(format, None, as_text)
+    return output_formats.json_csv_or_text(format, None, as_text)
 
 
 def _refuse_claim(connection: duckdb.DuckDBPyConnection, artifact: str) -> None:
@@ -139,7 +139,7 @@ def _cells_of_row(connection: duckdb.DuckDBPyConnection, table: Row, row: str) -
         raise InputError(f"--row is for a table, and {artifact} is a {kind}: leave it out")
     selection = json.loads(table["settings"] or "{}").get("selection", {})
     every = query_rows(connection, f'from "{_view_name(table)}"')
-    cells = [cell for cell in every if is_selected(cell, selection)]
+    cells = [cell for cell in every if has_no_unselected_value(cell, selection)]
     names = ("method", "row_label")
     own = [cell for cell in cells if row in (cell.get(key) for key in names)]
     if not own:
@@ -165,7 +165,7 @@ def _number_lines_of_row(cells: list[Row], view: str, database: Path) -> list[st
             runs = f", over {output_formats.count_with_noun(len(cell['runs']), 'run')}"
         lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
     pike, asked = program_command("pike"), ""
-    if database != find_database(None):
+    if database != given_or_newest_database(None):
         asked = f" --database {shlex.quote(str(database))}"
     method = cells[0].get("method")
     if view in RUN_VALUES and method:

@@ -61,7 +61,7 @@ def atomic_write(
         except FileNotFoundError as error:
             # Such as below /proc.
             raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
-        if stage and guards.enter_context(locks.hold_output_lock(path)):
+        if stage and guards.enter_context(locks.lock_output_or_refuse(path)):
             _remove_leftovers(path)
         remove_path(partial)
         try:
@@ -80,7 +80,7 @@ def atomic_write(
 def _move_into_place(partial: Path, path: Path) -> None:
     """Syncs and renames what was made. A folder before it is deleted afterwards."""
     for file in [*sorted(partial.rglob("*")), partial]:
-        flush_to_disk(file)
+        fsync_path(file)
     if partial.is_dir() and path.exists():
         old = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.rename(old)
@@ -88,7 +88,7 @@ def _move_into_place(partial: Path, path: Path) -> None:
         remove_path(old)
     else:
         partial.replace(path)
-    flush_to_disk(path.parent)
+    fsync_path(path.parent)
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -99,8 +99,8 @@ def _remove_leftovers(path: Path) -> None:
             remove_path(result)
 
 
-def flush_to_disk(path: Path) -> None:
-    """Flushes a file or a folder's entries to the disk."""
+def fsync_path(path: Path) -> None:
+    """Flushes a file, or the entries of a folder and not their content, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -137,7 +137,7 @@ def file_stamp(path: Path) -> Stamp:
     return result.st_ino, result.st_size, result.st_mtime_ns, result.st_ctime_ns
 
 
-def kind_of_non_file(path: Path) -> str | None:
+def kind_of_existing_non_file(path: Path) -> str | None:
     """What is in the place of a file, in words: a folder, a pipe; None of a file or of nothing.
 
     Pipes and devices are not opened: whoever does may wait for ever.
@@ -171,7 +171,7 @@ def write_json(
 
 def read_json(path: Path) -> Any:
     """Reads JSON; a file that is missing, is no file or is not JSON is refused."""
-    if other := kind_of_non_file(path):
+    if other := kind_of_existing_non_file(path):
         raise InputError(f"{path} is {other}, and a file of JSON is read there: move it away")
     try:
         if (size := path.stat().st_size) > MOST_BYTES:

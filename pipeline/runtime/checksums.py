@@ -30,17 +30,19 @@ class ListedFile(NamedTuple):
     """What to do when it is another."""
 
 
-def listed_files(folder: Path, manifest: Mapping[str, Any], remedy: str) -> list[ListedFile]:
-    """The files that a folder's manifest lists; `remedy` is what to do when one is another."""
+def listed_files(
+    folder: Path, manifest: Mapping[str, Any], remedy_if_damaged: str
+) -> list[ListedFile]:
+    """The files that a folder's manifest lists, and what to do when one is another."""
     return [
-        ListedFile(folder / name, facts["bytes"], facts["sha256"], remedy)
+        ListedFile(folder / name, facts["bytes"], facts["sha256"], remedy_if_damaged)
         for name, facts in manifest["files"].items()
     ]
 
 
 def size_problem(file: ListedFile) -> str | None:
     """What is wrong with a file's kind or size, or None."""
-    if other := atomic_files.kind_of_non_file(file.path):
+    if other := atomic_files.kind_of_existing_non_file(file.path):
         return f"{file.path} is {other}, and the manifest lists a file: {file.remedy}"
     try:
         result = file.path.stat().st_size
@@ -73,7 +75,7 @@ def problem_of_each_file(
     fast as in processes: both happen outside Python's lock, and the disk is the limit soon.
     """
     several = list(files)
-    with ThreadPoolExecutor(max_workers=workers or environment.available_cpus()) as pool:
+    with ThreadPoolExecutor(max_workers=workers or environment.affinity_cpu_count()) as pool:
         yield from zip(several, pool.map(check, several), strict=True)
 
 
@@ -125,16 +127,19 @@ class DigestCache:
         return result
 
     @functools.cache  # noqa: B019 - there are few of these in a process.
-    def digest_if_present(self, path: str, reader: str | None = None) -> str | None:
-        """Hex SHA-256 of a file, or the digest of what the stage `reader` uses of a manifest.
+    def sha256_if_present(self, path: str) -> str | None:
+        """Hex SHA-256 of a file, None where there is none; looked up once."""
+        return self.sha256(Path(path)) if Path(path).is_file() else None
 
-        None where there is no file, or the stage reads it whole: looked up once.
+    @functools.cache  # noqa: B019 - there are few of these in a process.
+    def manifest_digest_if_read_partly(self, path: str, reader: str) -> str | None:
+        """Digest of what the stage `reader` uses of a manifest; looked up once.
+
+        None where there is no file, or the stage reads it whole.
         """
         if not Path(path).is_file():
             return None
-        if reader is None:
-            return self.sha256(Path(path))
-        digest = functools.partial(manifests.manifest_digest_for_reader, reader=reader)
+        digest = functools.partial(manifests.manifest_digest_if_read_partly, reader=reader)
         return self.read_cached(Path(path), digest, f" {reader}")
 
     def save(self) -> None:

@@ -42,13 +42,16 @@ def fingerprint(*modules: str, assets: tuple[str, ...] = ()) -> str:
     16 hex digits, and as many behind a dash for each file or folder of files that decides the
     result, too, as queries and page templates do.
     """
-    parts = [code_files(*modules), *(code_files(assets=[asset]) for asset in assets)]
+    parts = [
+        code_files_by_module_or_asset(*modules),
+        *(code_files_by_module_or_asset(assets=[asset]) for asset in assets),
+    ]
     digests = [{name: code_digest(path) for name, path in sorted(part.items())} for part in parts]
     _digest_cache().save()
     return "-".join(atomic_files.json_digest(one)[:16] for one in digests)
 
 
-def code_files(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
+def code_files_by_module_or_asset(*modules: str, assets: Sequence[str] = ()) -> dict[str, Path]:
     """The files of the modules, of all they import, and of assets; by module, or path in here."""
     result = {module: module_path(module) for module in import_closure(*modules)}
     for asset in assets:
@@ -71,7 +74,7 @@ def package_versions(
     They are those of this interpreter, or of another that would do the work: None where that is
     not on this machine.
     """
-    there = environment.installed_versions(interpreter)
+    there = environment.computing_package_versions(interpreter)
     read = modules if stage in COPYING else import_closure(*modules)
     named = {top for module in read for top in _imports(module).tops}
     packages = [one for name, one in sorted(environment.COMPUTING.items()) if name in named]
@@ -84,10 +87,12 @@ def import_closure(*modules: str) -> set[str]:
     waiting = list(modules)
     while waiting:
         module = waiting.pop()
-        if module not in result and is_module(module):
+        if module not in result and has_source_file(module):
             result.add(module)
             waiting += _imports(module).modules
-    return {module for module in result if not (is_first_party(module) and _is_package(module))}
+    return {
+        module for module in result if not (is_repository_module(module) and _is_package(module))
+    }
 
 
 class _Imports(NamedTuple):
@@ -101,12 +106,12 @@ class _Imports(NamedTuple):
 
 def _imports(module: str) -> _Imports:
     # A plan asks for those of this repository many times; the user's own may be edited.
-    return _our_imports(module) if is_first_party(module) else _read_imports(module)
+    return _our_imports(module) if is_repository_module(module) else _read_imports(module)
 
 
 def _read_imports(module: str) -> _Imports:
     names = _absolute_names(_digest_and_imports(module_path(module)), module)
-    modules = [*filter(is_module, _own_imports(module, names))]
+    modules = [*filter(has_source_file, _possible_own_modules(module, names))]
     return _Imports(modules, frozenset(name.partition(".")[0] for name in names))
 
 
@@ -114,14 +119,14 @@ _our_imports = functools.cache(_read_imports)
 
 
 @functools.cache
-def _own_imports(module: str, imported: tuple[str, ...]) -> list[str]:
+def _possible_own_modules(module: str, imported_names: tuple[str, ...]) -> list[str]:
     """Those of the names that a module imports which may be modules of this repository.
 
     For a module of the user's own they may be the user's modules, too.
     """
-    names = {*imported, *map(_resolve_reexport, imported)}
-    if is_first_party(module):
-        return [*filter(is_first_party, names)]
+    names = {*imported_names, *map(_resolve_reexport, imported_names)}
+    if is_repository_module(module):
+        return [*filter(is_repository_module, names)]
     # Who imports a.b.c runs the packages a and a.b, too.
     parts = [name.split(".") for name in (*names, module)]
     names |= {".".join(part[:n]) for part in parts for n in range(1, len(part))}
@@ -137,13 +142,13 @@ def _absolute_names(digest_and_imports: str, module: str) -> tuple[str, ...]:
 
 
 @functools.cache
-def is_first_party(module: str) -> bool:
+def is_repository_module(module: str) -> bool:
     """Whether a module is of this repository."""
     return module.partition(".")[0] in FIRST_PARTY
 
 
-def is_module(module: str) -> bool:
-    """Whether there is a module of this dotted name; none is imported to find out."""
+def has_source_file(module: str) -> bool:
+    """Whether a dotted name is a module with a source; none is imported to find out."""
     return module_path(module).is_file()
 
 
@@ -151,7 +156,7 @@ def is_module(module: str) -> bool:
 def module_path(module: str) -> Path:
     """The file of a module, or of a package's `__init__`; there may be none."""
     top, *parts = module.split(".")
-    place = (_import_root(top) or environment.ROOT).joinpath(top, *parts)
+    place = (_folder_holding_package(top) or environment.ROOT).joinpath(top, *parts)
     package = place / "__init__.py"
     return package if package.exists() else place.with_suffix(".py")
 
@@ -161,12 +166,12 @@ def _is_package(module: str) -> bool:
 
 
 @functools.cache
-def _import_root(top: str) -> Path | None:
-    """The folder that holds a top-level module or package; None where there is none of it."""
-    if top in FIRST_PARTY:
+def _folder_holding_package(top_level: str) -> Path | None:
+    """The folder that holds any top-level module or package; None where there is none of it."""
+    if top_level in FIRST_PARTY:
         return PACKAGE.parent
     try:
-        spec = importlib.util.find_spec(top)
+        spec = importlib.util.find_spec(top_level)
     except ValueError:  # What runs, and what tests make up, has no place that could be found.
         return None
     if spec is None:
@@ -193,7 +198,7 @@ def _resolve_reexport(name: str) -> str:
 @functools.cache
 def _modules_of_exports(package: str) -> dict[str, str]:
     """Modules of the names that a package's `__init__` imports, for type checkers or for all."""
-    if not is_first_party(package) or not _is_package(package):
+    if not is_repository_module(package) or not _is_package(package):
         return {}
     nodes = (node for node in ast.walk(syntax_tree(package)) if isinstance(node, ast.ImportFrom))
     return {
@@ -265,7 +270,9 @@ def digests_of_loaded_files(*covered_modules: str) -> dict[str, str]:
         ):
             _run[path] = code_digest(Path(path))
     main = getattr(sys.modules["__main__"], "__file__", None)
-    apart = {str(path.absolute()) for path in code_files(*covered_modules).values()}
+    apart = {
+        str(path.absolute()) for path in code_files_by_module_or_asset(*covered_modules).values()
+    }
     apart |= {os.path.abspath(main)} if main else set()  # noqa: PTH100
     here = Path.cwd()
     return {
@@ -275,12 +282,12 @@ def digests_of_loaded_files(*covered_modules: str) -> dict[str, str]:
     }
 
 
-def digest_of_loaded_file(name: str) -> str | None:
+def current_code_digest(recorded_path: str) -> str | None:
     """Digest of the code of one file that `digests_of_loaded_files` names; None where it is gone.
 
     A file that was moved together with its folder is found on Python's path.
     """
-    path = Path(name)
+    path = Path(recorded_path)
     tails = [Path(*path.parts[n:]) for n in range(1, len(path.parts))]
     places = (path, *(Path(entry, tail) for tail in tails for entry in sys.path))
     place = next((place for place in places if place.is_file()), None)
@@ -307,7 +314,7 @@ def _is_users_file(path: str) -> bool:
 @functools.cache
 def _is_users_package(top: str) -> bool:
     """The same of a top-level module or package."""
-    place = None if top in sys.stdlib_module_names else _import_root(top)
+    place = None if top in sys.stdlib_module_names else _folder_holding_package(top)
     return place is not None and _is_users_file(f"{place / top}{os.sep}")
 
 
@@ -349,12 +356,12 @@ def _digest_and_imports(path: Path) -> str:
 def _digest_and_imports_text(path: Path) -> str:
     if path.suffix != ".py":
         return atomic_files.sha256(path)[:16]
-    code = _RuntimeCode().visit(_parse_source(path))
+    code = _DropDocsAndTypeChecking().visit(_parse_source(path))
     shape = hashlib.sha256(_canonical_text(code).encode()).hexdigest()[:16]
     return " ".join([shape, *sorted(_imports_of_code(code))])
 
 
-class _RuntimeCode(ast.NodeTransformer):
+class _DropDocsAndTypeChecking(ast.NodeTransformer):
     """Leaves of a source what runs: neither docstrings nor what is for readers and type checkers.
 
     A docstring is any statement that is a text alone, behind a head, a field or a constant.
@@ -383,7 +390,7 @@ def _imports_of_code(code: ast.Module) -> set[str]:
         if isinstance(node, ast.ImportFrom):
             result.add(_import_origin(node))
         else:
-            packages |= {own: full for own, full in pairs if is_first_party(full)}
+            packages |= {own: full for own, full in pairs if is_repository_module(full)}
     # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_resolve_reexport`).
     for node in ast.walk(code) if packages else ():
         if isinstance(node, ast.Attribute) and (package := packages.get(ast.unparse(node.value))):

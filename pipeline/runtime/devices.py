@@ -99,11 +99,11 @@ def batch_device(device: torch.device) -> torch.device:
     return torch.device("cpu") if is_xla(device) else device
 
 
-def move_to_device(tensor: Tensor, device: torch.device) -> Tensor:
+def copy_to_device(host_tensor: Tensor, device: torch.device) -> Tensor:
     """A tensor of the CPU's memory on a device; the copy to a GPU waits for nothing done there."""
     if device.type == "cuda":
-        return tensor.pin_memory().to(device, non_blocking=True)
-    return tensor.to(device)
+        return host_tensor.pin_memory().to(device, non_blocking=True)
+    return host_tensor.to(device)
 
 
 def gpu_memory_bytes(device: torch.device) -> int:

@@ -63,7 +63,7 @@ def fail_together() -> Iterator[None]:
         yield
     except Interrupted:
         first = is_main_process()
-        _await_all()
+        _await_all_and_leave_group()
         if not first:
             raise SystemExit(STOPPED) from None
         raise
@@ -75,8 +75,8 @@ def fail_together() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def _await_all() -> None:
-    """Waits until all are here: torchrun soon kills the others when one has ended by itself."""
+def _await_all_and_leave_group() -> None:
+    """Waits until all are here, and leaves: torchrun soon kills others when one has ended."""
     # One that failed at the last does not come.
     with contextlib.suppress(RuntimeError):
         all_reduce_max(0)

@@ -22,8 +22,8 @@ _CGROUPS = "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 """Where the kernel tells a container's limit, in its second and first version."""
 
 
-def available_cpus() -> int:
-    """Processors that the process may run on; a batch system may give it fewer than there are."""
+def affinity_cpu_count() -> int:
+    """Processors that the system lets the process run on; a batch system may give it fewer."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -103,10 +103,13 @@ def without_build_tags(versions: Mapping[str, str]) -> dict[str, str]:
 
 
 @functools.cache
-def installed_versions(interpreter: str | None) -> dict[str, str] | None:
-    """Versions of all packages that compute, in this environment or an interpreter's own."""
+def computing_package_versions(interpreter: str | None) -> dict[str, str] | None:
+    """Versions of the packages `COMPUTING`, in this environment or an interpreter's own.
+
+    None where that interpreter cannot be asked.
+    """
     if interpreter is not None:
-        names = f"import json; from {__name__} import installed_versions as of"
+        names = f"import json; from {__name__} import computing_package_versions as of"
         program = f"{names}; print(json.dumps(of(None)))"
         # From this folder, as jobs start it: its path may be relative.
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])

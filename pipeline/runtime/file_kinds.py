@@ -51,13 +51,15 @@ def wrong_kind_and_remedy(
     None of all else. `is_packed`: the bytes are of what the file packs.
     """
     for begin, (kind, suffix) in _RENAMED.items():
-        if _has_magic(head, begin) and (is_packed or not name.lower().endswith(suffix)):
+        if _starts_with_magic_not_text(head, begin) and (
+            is_packed or not name.lower().endswith(suffix)
+        ):
             remedy = (
                 "pack it once, not within another" if is_packed else f"end its name in {suffix}"
             )
             return kind, remedy
     for begin, told in _UNREADABLE.items():
-        if _has_magic(head, begin):
+        if _starts_with_magic_not_text(head, begin):
             return told
     if head[257:262] == b"ustar":
         return "a tar archive", "unpack it: `tar -xf {path}`"
@@ -69,7 +71,7 @@ def wrong_kind_and_remedy(
     return None
 
 
-def _has_magic(head: bytes, magic: bytes) -> bool:
+def _starts_with_magic_not_text(head: bytes, magic: bytes) -> bool:
     """Whether bytes begin so, and are none of a text, which may begin with the same letters."""
     return head.startswith(magic) and (not magic.isalnum() or bool(re.search(rb"[\0-\x08]", head)))
 
@@ -117,9 +119,9 @@ _UNREAD = {
 """What makes a file that is read of one whose suffix says that it is not."""
 
 
-def remedy_of_suffix(name: str) -> str:
-    """How a file of an unknown suffix becomes one that is read."""
-    known = (how for suffix, how in _UNREAD.items() if name.lower().endswith(suffix))
+def remedy_for_suffix_or_default(path: str) -> str:
+    """How a file of any suffix that is not read becomes one that is."""
+    known = (how for suffix, how in _UNREAD.items() if path.lower().endswith(suffix))
     return next(known, "give it the suffix of its format, or name it in `exclude`").format(
-        path=name
+        path=path
     )

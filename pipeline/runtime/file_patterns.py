@@ -14,7 +14,7 @@ _Identities = frozenset[tuple[int, int]]
 """Folders by device and number."""
 
 
-def matching_files(patterns: Iterable[str], place: str) -> list[str]:
+def files_in_pattern_order(patterns: Iterable[str], place: str) -> list[str]:
     """Files that one of several patterns names, each once, pattern by pattern.
 
     A file under two spellings (`a.txt`, `./a.txt`) has that which comes first. `place` the patterns
@@ -96,7 +96,9 @@ def _matching_paths(pattern: str) -> set[str]:
     found: dict[str, _Identities] = dict.fromkeys(tops, frozenset())
     for part in further:
         names = "/".join((part or ["*"]) if part is further[-1] else [*part, ""])
-        crossed = {folder: above for top in found.items() for folder, above in _folders_below(*top)}
+        crossed = {
+            folder: above for top in found.items() for folder, above in _walk_visible_folders(*top)
+        }
         found = {
             name: above
             for folder, above in crossed.items()
@@ -105,7 +107,7 @@ def _matching_paths(pattern: str) -> set[str]:
     return set(found)
 
 
-def _folders_below(top: str, above: _Identities) -> Iterator[tuple[str, _Identities]]:
+def _walk_visible_folders(top: str, above: _Identities) -> Iterator[tuple[str, _Identities]]:
     """A folder and those below it that are not hidden, each with a slash at its end.
 
     Beside each stand the folders that it lies in, those `above` the first among them, and itself.

@@ -28,10 +28,10 @@ def main() -> None:
             job = (
                 request_forked_process_id(server, command)
                 if peer_user_id(server) == os.getuid()
-                else 0
+                else None
             )
         except OSError:
-            job = 0
+            job = None
         if job:
             exit_like(await_status(server, job, numbers))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
@@ -44,13 +44,13 @@ def peer_user_id(connection: socket.socket) -> int:
     return int(struct.unpack("3i", credentials)[1])
 
 
-def request_forked_process_id(server: socket.socket, command: list[str]) -> int:
-    """Number of the process that runs the command, with all of this process; 0 if none does."""
+def request_forked_process_id(server: socket.socket, command: list[str]) -> int | None:
+    """Number of the process that runs the command, with all of this process; None if none does."""
     folder = os.getcwd()  # noqa: PTH109 - pathlib takes as long to import as all the rest
     server.sendall(json.dumps([command, folder, dict(os.environ)]).encode())
     # They end the request: a server has no file open of one that is not whole.
     socket.send_fds(server, [b"\n"], [0, 1, 2])
-    return int.from_bytes(server.recv(4), "big")
+    return int.from_bytes(server.recv(4), "big") or None
 
 
 def await_status(server: socket.socket, job: int, numbers: set[signal.Signals]) -> int:

@@ -170,7 +170,7 @@ class ForkedJobs:
             watched += [*self._listeners, *self._clients, *self._processes]
             for ready in connection.wait(watched):
                 if ready == STDIN:
-                    self._stop_listening()
+                    self._stop_listening_and_drop_stderr()
                 elif ready in self._listeners:
                     if request := self._fork_for_client(ready):
                         return request
@@ -198,7 +198,8 @@ class ForkedJobs:
             if differing:
                 raise ValueError(f"{differing[0]} differs")
             if not (number := os.fork()):
-                self._close_inherited(client)
+                client.close()
+                self._close_inherited()
                 return request
         except Exception as error:
             # Whatever it is, the other jobs go on.
@@ -216,9 +217,9 @@ class ForkedJobs:
             os.close(file)
         return None
 
-    def _close_inherited(self, client: socket.socket) -> None:
+    def _close_inherited(self) -> None:
         """Closes in a fork what is the server's."""
-        for one in (client, *self._listeners, *self._clients):
+        for one in (*self._listeners, *self._clients):
             one.close()
         for process in (STDIN, *self._processes):
             os.close(process)
@@ -233,7 +234,7 @@ class ForkedJobs:
             del self._clients[client]
             client.close()
 
-    def _stop_listening(self) -> None:
+    def _stop_listening_and_drop_stderr(self) -> None:
         while self._listeners:
             self._listeners.pop().close()
         # Whoever reads what the workflow says must not wait for jobs that outlive it.
@@ -253,11 +254,15 @@ def _read_request(client: socket.socket, files: list[int]) -> JobRequest:
     return JobRequest(command, folder, variables, files)
 
 
-def _adopt_client_state(request: JobRequest, server: int) -> None:
-    """Takes on what is the client's. A killed server takes its forks with it."""
+def _die_with_server(server_process_id: int) -> None:
+    """Has a killed server take this fork with it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != server:
+    if os.getppid() != server_process_id:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _adopt_files_and_environment(request: JobRequest) -> None:
+    """Takes on the client's standard files and its variables."""
     for place, file in enumerate(request.files):
         os.dup2(file, place)
         os.close(file)
@@ -270,7 +275,7 @@ def _adopt_client_state(request: JobRequest, server: int) -> None:
 
 def main() -> None:
     name, *pairs = sys.argv[1:]
-    signal_handler.restore_child_signals()
+    signal_handler.reset_sigchld_to_default()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     own = [sys.executable, "-m", "pipeline"]
     imported_in = job_start_circumstances(own, str(Path.cwd()), os.environ)
@@ -278,7 +283,8 @@ def main() -> None:
     request = ForkedJobs([f"{name}/{command}" for command in modules], imported_in).serve()
     if request is None:
         return
-    _adopt_client_state(request, server)
+    _die_with_server(server)
+    _adopt_files_and_environment(request)
     sys.argv[1:] = request.command[3:]
     # It ends the process itself.
     runpy.run_module("pipeline", run_name="__main__", alter_sys=True)

@@ -58,7 +58,7 @@ def download_hub_file(
 
 def unreachable_error(what: str, error: Exception, remedy: str) -> InputError:
     """The error for something that cannot be fetched, from what the Hub's client raised."""
-    reason = _underlying_error(error)
+    reason = _cause_of_cache_miss(error)
     first = str(reason).strip().partition("\n")[0]
     return InputError(
         f"{what} cannot be fetched ({type(reason).__name__}: {first}): check its name, revision "
@@ -74,7 +74,7 @@ def call_with_retries(call: Callable[[], T], what: str) -> T:
         try:
             return call()
         except FAILURES as error:
-            if not left or not _is_temporary(_underlying_error(error)):
+            if not left or not _is_temporary(_cause_of_cache_miss(error)):
                 raise
             log.warning(
                 "%s: %s: %s; again in %.0f s (%d tries left)",
@@ -85,7 +85,7 @@ def call_with_retries(call: Callable[[], T], what: str) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def _underlying_error(error: Exception) -> BaseException:
+def _cause_of_cache_miss(error: Exception) -> BaseException:
     """Why a file is not in the cache is what kept the client from fetching it."""
     return (isinstance(error, LocalEntryNotFoundError) and error.__cause__) or error
 

@@ -28,7 +28,7 @@ def is_launched_training_process() -> bool:
     return is_under_torchrun() or RENDEZVOUS in os.environ
 
 
-def refuse_several_nodes(nodes: int, device: str) -> None:
+def refuse_several_xla_nodes(nodes: int, device: str) -> None:
     """Refuses several nodes for XLA's kind of device: a run takes the chips of one host."""
     if nodes > 1 and device == "xla":
         raise InputError(
@@ -38,7 +38,7 @@ def refuse_several_nodes(nodes: int, device: str) -> None:
 
 
 def exec_torchrun(
-    processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
+    total_processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
 ) -> NoReturn:
     """Becomes torchrun, which starts so many processes of `python -m pipeline` with the arguments.
 
@@ -50,9 +50,9 @@ def exec_torchrun(
     Raises:
         InputError: the nodes cannot share the processes evenly, or are not there.
     """
-    if processes % nodes:
+    if total_processes % nodes:
         raise InputError(
-            f"{nodes} nodes cannot share {processes} processes evenly (--nodes, --processes; "
+            f"{nodes} nodes cannot share {total_processes} processes evenly (--nodes, --processes; "
             "`nodes` and `processes` under set-resources of pretrain)"
         )
     signal.signal(signal.Signals[f"SIG{save_on}"], signal.SIG_IGN)
@@ -60,7 +60,7 @@ def exec_torchrun(
         _exec_srun(nodes, arguments)
     # Both are the user's to set.
     ours = {"TORCH_ELASTIC_SHUTDOWN_TIMEOUT": str(PATIENCE), "OMP_NUM_THREADS": str(threads)}
-    launcher = ["-m", __name__, "--nproc-per-node", str(processes // nodes)]
+    launcher = ["-m", __name__, "--nproc-per-node", str(total_processes // nodes)]
     if nodes == 1:
         launcher.append("--standalone")
     else:
@@ -94,12 +94,12 @@ def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
 
 def _slurm_hosts(job: str) -> list[str]:
     """Names of the nodes of a Slurm job."""
-    nodes = _command_output("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
+    nodes = _command_output("squeue", "--noheader", "--jobs", job, "--format", "%N")
     return _command_output("scontrol", "show", "hostnames", nodes).split()
 
 
 def _command_output(*command: str) -> str:
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> int:

@@ -4,7 +4,8 @@ The system frees a lock (`flock`) when the process that holds it ends, however i
 takes it at once. A run's writer locks `lease.json` in the run's folder and writes there who it is.
 A second one is refused while the first lives, also on another machine, where the file system holds
 locks between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
-a machine that was lost after its lease time, of 90 s by default; `await_lease_end` waits for that.
+a machine that was lost after its lease time, of 90 s by default; `await_lease_end_or_timeout`
+waits for that.
 """
 
 import contextlib
@@ -35,6 +36,8 @@ _TRIES, _TRY_SECONDS = 20, 0.02
 """`pike watch` holds a lease while it asks whether it is held, and that is no refusal."""
 WITHOUT_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 """Answers of a file system that has no locks."""
+LocksSupported = bool
+"""Whether a file system has locks."""
 
 
 def open_nofollow(path: str, flags: int) -> int:
@@ -68,11 +71,11 @@ def try_lock(path: Path) -> IO[bytes] | None:
 
 
 @contextlib.contextmanager
-def hold_output_lock(path: Path) -> Iterator[bool]:
+def lock_output_or_refuse(path: Path) -> Iterator[LocksSupported]:
     """Holds the lock file of an output in the making, which is gone afterwards.
 
     Yields:
-        Whether this process alone makes it; where the file system has no locks nobody knows.
+        Whether the file system has locks; where it has none, others may make the output, too.
 
     Raises:
         InputError: another process makes the output.
@@ -161,7 +164,7 @@ def acquire_lease(folder: Path) -> Iterator[Lease]:
             _held.discard(file)
 
 
-def await_lease_end(folder: Path, minutes: float) -> None:
+def await_lease_end_or_timeout(folder: Path, minutes: float) -> None:
     """Waits while another living process holds the lease of a run directory, `minutes` at most.
 
     Who takes the lease afterwards is refused if it is still held.

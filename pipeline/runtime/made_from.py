@@ -75,7 +75,7 @@ class InputSnapshot:
         self.stage, self._modules, self._assets = stage, tuple(modules), tuple(assets)
         self.code = code_and_versions(stage, modules, assets)
         self._commit = code_fingerprint.current_commit()
-        self._sources = self._code_digest_by_path()
+        self._sources = self._current_digest_by_code_path()
         self.inputs: dict[Path, str] = {}
         self.content: dict[Path, str] = {}
         self.given: dict[Path, str] = {}
@@ -86,7 +86,7 @@ class InputSnapshot:
         """Takes digests of files that the stage is about to read; of each once.
 
         `inputs` are manifests (or files) of other stages; of a manifest the work is a function of
-        what it vouches for (`manifests.manifest_digest_for_reader`). `given` are files of the
+        what it vouches for (`manifests.manifest_digest_if_read_partly`). `given` are files of the
         user's own. What is missing is left out: the stage itself says so.
         """
         for paths, digests in ((inputs, self.inputs), (given, self.given)):
@@ -94,7 +94,7 @@ class InputSnapshot:
                 if path not in digests and path.is_file():
                     self._stamps[path] = atomic_files.file_stamp(path)
                     digests[path] = atomic_files.sha256(path)
-                    content = manifests.manifest_digest_for_reader(path, self.stage)
+                    content = manifests.manifest_digest_if_read_partly(path, self.stage)
                     if content and digests is self.inputs:
                         self.content[path] = content
 
@@ -109,7 +109,7 @@ class InputSnapshot:
         kept = _manifest_copy_path(path)
         if path.exists() or not kept.is_file():
             return False
-        differences = differences_from_today(
+        differences = differences_from_today_if_finished(
             path,
             self.stage,
             checksums.DigestCache(checksums.MEMORY),
@@ -190,7 +190,7 @@ class InputSnapshot:
         """
         changed = [path for path in (*self.inputs, *self.given) if self._is_changed(path)]
         if self.stage != "pretrain":
-            differ = self._sources.items() ^ self._code_digest_by_path().items()
+            differ = self._sources.items() ^ self._current_digest_by_code_path().items()
             changed += sorted({path for path, _ in differ})
         if changed:
             raise InputError(
@@ -198,8 +198,8 @@ class InputSnapshot:
                 "worked: run the same command again"
             )
 
-    def _code_digest_by_path(self) -> dict[Path, str]:
-        files = code_fingerprint.code_files(*self._modules, assets=self._assets)
+    def _current_digest_by_code_path(self) -> dict[Path, str]:
+        files = code_fingerprint.code_files_by_module_or_asset(*self._modules, assets=self._assets)
         return {path: code_fingerprint.code_digest(path) for path in files.values()}
 
     def _is_changed(self, path: Path) -> bool:
@@ -209,7 +209,7 @@ class InputSnapshot:
         if self._stamps[path] == atomic_files.file_stamp(path):
             return False
         if path in self.content:
-            return manifests.manifest_digest_for_reader(path, self.stage) != self.content[path]
+            return manifests.manifest_digest_if_read_partly(path, self.stage) != self.content[path]
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
 
@@ -219,21 +219,24 @@ def _relative_paths(digests: Mapping[Path, str], folder: Path) -> dict[str, str]
 
 def keep_manifest_copy(manifest: Path) -> None:
     """Keeps a copy of a manifest whose work is started again, in case that it stands."""
-    forget_manifest_copy(manifest)
+    forget_copy_and_restart_mark(manifest)
     place = _manifest_copy_path(manifest)
     place.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(manifest, place)
 
 
-def forget_manifest_copy(manifest: Path) -> None:
-    """Drops such a copy: the work is made again, and goes on from what is there."""
+def forget_copy_and_restart_mark(manifest: Path) -> None:
+    """Drops such a copy and `force_restart`'s word: work made again goes on from what is there."""
     _manifest_copy_path(manifest).unlink(missing_ok=True)
     _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
 def force_restart(manifest: Path) -> None:
-    """Leaves word that work is made from the start, until it has begun (`forget_manifest_copy`)."""
-    forget_manifest_copy(manifest)
+    """Leaves word that work is made from the start, until it has begun.
+
+    Then `forget_copy_and_restart_mark` takes it away.
+    """
+    forget_copy_and_restart_mark(manifest)
     _restart_mark_path(manifest).parent.mkdir(parents=True, exist_ok=True)
     _restart_mark_path(manifest).touch()
 
@@ -269,7 +272,7 @@ def code_and_versions(
 
 def _loaded_user_files(modules: Sequence[str]) -> dict[str, str]:
     # No other stage runs code of the user's own.
-    own = not all(map(code_fingerprint.is_first_party, modules))
+    own = not all(map(code_fingerprint.is_repository_module, modules))
     return code_fingerprint.digests_of_loaded_files(*modules) if own else {}
 
 
@@ -278,7 +281,7 @@ def manifest_beside(out: Path) -> Path:
     return out.with_suffix(f".{atomic_files.MANIFEST}")
 
 
-def differences_from_today(
+def differences_from_today_if_finished(
     path: Path,
     stage: str,
     cache: checksums.DigestCache,
@@ -307,12 +310,14 @@ def differences_from_today(
     before, now = _compared_parts(result), _compared_parts(result)
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     for name, place in places.items():
-        reader = stage if name in result.get("content", {}) else None
-        digest = cache.digest_if_present(place, reader)
+        if name in result.get("content", {}):
+            digest = cache.manifest_digest_if_read_partly(place, stage)
+        else:
+            digest = cache.sha256_if_present(place)
         now["inputs"][name] = digest or before["inputs"][name]
     for lacking in set(map(os.path.normpath, inputs)).difference(places.values()):
         now["inputs"][os.path.relpath(lacking, path.parent)] = "an input"
-    digests = {name: cache.digest_if_present(name) for name in given or ()}
+    digests = {name: cache.sha256_if_present(name) for name in given or ()}
     # Of files of which one is gone nothing is told.
     given_today = None if given is None or None in digests.values() else digests
     today = {"settings": settings, "given": given_today, "code": code, "versions": versions}
@@ -350,7 +355,7 @@ def _compared_parts(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _current_code_digests(recorded: Mapping[str, Any]) -> dict[str, str | None]:
-    return {name: code_fingerprint.digest_of_loaded_file(name) for name in recorded}
+    return {name: code_fingerprint.current_code_digest(name) for name in recorded}
 
 
 def identity_differences(before: Any, now: Mapping[str, Any]) -> list[RecordDifference]:

@@ -201,7 +201,7 @@ OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
 
 
-def manifest_digest_for_reader(path: Path, reader: str) -> str | None:
+def manifest_digest_if_read_partly(path: Path, reader: str) -> str | None:
     """Digest of what the stage `reader` uses of a manifest: where it is the same, so is its work.
 
     These are the files that it lists, and such facts as the reader uses: neither licences and
@@ -215,51 +215,53 @@ def manifest_digest_for_reader(path: Path, reader: str) -> str | None:
     except InputError:
         # Whoever reads it says what is wrong.
         return None
-    vouched = _part_used_by(content, reader) if isinstance(content, dict) else None
+    vouched = _part_if_not_read_whole(content, reader) if isinstance(content, dict) else None
     return None if vouched is None else atomic_files.json_digest(vouched)
 
 
-def _part_used_by(manifest: Mapping[str, Any], reader: str) -> Any:
+def _part_if_not_read_whole(
+    manifest: Mapping[str, Any], reader: str
+) -> list[Any] | dict[str, Any] | None:
     """What another stage uses of a manifest; None of one that it reads whole."""
     # Of a damaged manifest something: whoever reads it says what is wrong.
     named = manifest.get("files")
     listed = named.items() if isinstance(named, dict) else ()
     files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
-    def named_facts(*names: str) -> dict[str, Any]:
+    def manifest_values(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}
 
     match manifest.get("stage"):
         case "download":
             # A corpus has these on record.
             recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
-            return [files, named_facts(*recorded) if reader == "pack" else {}]
+            return [files, manifest_values(*recorded) if reader == "pack" else {}]
         case "pack":
             # The card is for people.
             return [
                 {n: f for n, f in files.items() if n != "README.md"},
-                named_facts("fingerprint"),
+                manifest_values("fingerprint"),
             ]
         case "pretrain":
             own = OF_MIXTURE if reader == "mixture" else ()
             read = {n: f for n, f in files.items() if "/" in n or n in own}
-            return [read, named_facts("settings", "domains", "steps", "checkpoints")]
+            return [read, manifest_values("settings", "domains", "steps", "checkpoints")]
         case "mixture":
-            return named_facts("weights_by_domain", "chosen")
+            return manifest_values("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
-            return [files, named_facts("steps", "task")]
+            return [files, manifest_values("steps", "task")]
         case None if "identity" in manifest:
             sums = manifest.get("sha256")
             if reader != "mixture" and isinstance(sums, dict):
                 # Only who finds mixtures reads the states of optimizers and methods.
                 sums = sums.get("model.safetensors")
-            return [named_facts("step", "model", "vocabulary"), sums]
+            return [manifest_values("step", "model", "vocabulary"), sums]
     return None
 
 
-def stage_of_manifest(manifest: Path) -> str | None:
+def read_manifest_stage(path: Path) -> str | None:
     """Which stage wrote a manifest, a file of JSON; None of what is no manifest of a stage."""
-    result = atomic_files.read_json(manifest)
+    result = atomic_files.read_json(path)
     stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 
@@ -311,7 +313,7 @@ def is_archive_manifest(content: Any) -> bool:
 def read_archive_manifest(folder: Path) -> dict[str, Any]:
     """The manifest of what `pike record` wrote; one that names what no archive holds is refused."""
     path = folder / atomic_files.MANIFEST
-    refuse_link(path, folder)
+    refuse_link_on_way(path, folder)
     content: Any = atomic_files.read_json(path) if os.path.lexists(path) else None
     if not is_archive_manifest(content):
         raise InputError(f"{folder} is no archive: give what `pike record` or `pike crate` wrote")
@@ -324,17 +326,17 @@ def read_archive_manifest(folder: Path) -> dict[str, Any]:
         ]
     )
     for name in result["files"]:
-        refuse_link(folder / name, folder)
+        refuse_link_on_way(folder / name, folder)
     return result
 
 
-def refuse_link(path: Path, folder: Path) -> None:
-    """Stops at a link in the place of a file, or of a folder on the way to it from `folder`."""
+def refuse_link_on_way(path: Path, from_folder: Path) -> None:
+    """Stops at a link in the place of a file, or of a folder on the way to it from a folder."""
     for place in (path, *path.parents):
-        if place == folder:
+        if place == from_folder:
             return
         if place.is_symlink():
             raise InputError(
-                f"{place} is a symbolic link, and none is followed out of {folder}: put the file "
-                "or folder itself there"
+                f"{place} is a symbolic link, and none is followed out of {from_folder}: put the "
+                "file or folder itself there"
             )

@@ -17,7 +17,7 @@ HEAD_WIDTH = 64
 """Of a model that says nothing of heads: a state-space model is priced as if it had some."""
 
 
-def read_model_settings(path_text: str, setting: str) -> dict[str, Any]:
+def read_model_settings_from_config(path_text: str, setting: str) -> dict[str, Any]:
     """The sizes of a model and the content of its `config.json`, as settings of a model.
 
     `path_text` is the file or its folder, and was named at `setting`.
@@ -42,16 +42,16 @@ def read_model_settings(path_text: str, setting: str) -> dict[str, Any]:
 
 
 def training_problems(
-    recipe: Mapping[str, Any], most_tokens: int | None, *, compiles: bool
+    recipe: Mapping[str, Any], most_tokens: int | None, *, is_xla_device: bool
 ) -> list[str]:
     """What only the pipeline's own decoder can do, of what a training recipe of such a model asks.
 
-    `most_tokens` are those that the model reads at most, where it says so; `compiles`: its device
-    compiles what it runs, as a TPU does.
+    `most_tokens` are those that the model reads at most, where it says so; `is_xla_device`: it
+    is trained on a device that compiles what it runs, as a TPU does.
     """
     names = ("compile", "activation_checkpointing")
     result = [f"training.{name}: leave it out" for name in names if recipe.get(name)]
-    if compiles:
+    if is_xla_device:
         result.append("device: train it on cpu or cuda")
     if most_tokens is not None and recipe["length"] > most_tokens:
         result.append(f"training.length: it reads {most_tokens} tokens (max_position_embeddings)")

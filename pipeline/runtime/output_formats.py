@@ -22,7 +22,7 @@ def count_with_noun(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def render(format: str, facts: Any, make_text: Callable[[], str]) -> str:
+def json_csv_or_text(format: str, facts: Any, make_text: Callable[[], str]) -> str:
     """What a command found, as `json`, `csv` or text for people; ends without a line break.
 
     `facts` are plain values, for `csv` rows, which have the same names; `make_text` makes the text.
@@ -35,7 +35,7 @@ def render(format: str, facts: Any, make_text: Callable[[], str]) -> str:
 
 
 def as_json(facts: Any) -> str:
-    return json.dumps(plain_value(facts), indent=2, ensure_ascii=False)
+    return json.dumps(json_value_or_text(facts), indent=2, ensure_ascii=False)
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -46,18 +46,18 @@ def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def plain_value(value: Any) -> Any:
-    """As JSON has it: no NaN, no infinity, no decimals; times as text."""
+def json_value_or_text(value: Any) -> Any:
+    """As JSON has it: no NaN, no infinity, no decimals; times and all else as text."""
     if isinstance(value, list | tuple):
-        return [plain_value(item) for item in value]
+        return [json_value_or_text(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): plain_value(item) for key, item in value.items()}
+        return {str(key): json_value_or_text(item) for key, item in value.items()}
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, bool | int | str | None) else str(value)
 
 
-def align_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def table_with_row_count(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns under their names, numbers to the right, and the count of rows."""
     texts = [[_cell_text(value) for value in row] for row in rows]
     right = [

@@ -55,7 +55,7 @@ def _gpu_uuids() -> dict[str, str]:
     return dict(found) if done.returncode == 0 else {}
 
 
-def claim_gpu_name() -> str | None:
+def claim_gpu_if_several() -> str | None:
     """Takes a free one of several GPUs for this process, and waits for one where all are held.
 
     It must come before CUDA is first asked for anything: CUDA reads its environment once. The locks
@@ -98,9 +98,9 @@ def pick_device(kind: str) -> torch.device:
     if kind not in DEVICES:
         raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(DEVICES)}")
     if kind == "xla":
-        return _xla_device()
+        return _set_up_xla_device()
     if kind in ("auto", "cuda"):
-        claim_gpu_name()
+        claim_gpu_if_several()
     if kind == "auto":
         kind = "cuda" if torch.cuda.is_available() else "cpu"
     if kind == "cuda" and not torch.cuda.is_available():
@@ -111,7 +111,7 @@ def pick_device(kind: str) -> torch.device:
     return torch.device(kind)
 
 
-def _xla_device() -> torch.device:
+def _set_up_xla_device() -> torch.device:
     # Without a word of the user's, torch_xla takes the CPU where it finds no TPU, and says so in
     # a warning.
     wanted = os.environ.setdefault("PJRT_DEVICE", "TPU")
@@ -145,8 +145,8 @@ def _xla_device() -> torch.device:
     return device
 
 
-def warn_of_other_gpu(accelerator: str, device: str) -> None:
-    """Logs a line where the GPU of this process is not of the kind that was planned for.
+def claim_gpu_and_warn_of_other(accelerator: str, device: str) -> None:
+    """Claims a GPU, if one was planned for, and logs a line where it is of another kind.
 
     A cluster may give another. The process holds its GPU from then on.
     """

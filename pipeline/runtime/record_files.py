@@ -15,7 +15,7 @@ from pipeline import errors
 from pipeline.runtime import file_kinds
 
 
-def read_records(path: Path, remedy: str) -> Iterator[Any]:
+def read_records_by_suffix(path: Path, remedy: str) -> Iterator[Any]:
     """The records of a file in their order, in bounded memory; blank lines are left out.
 
     `path` is a .parquet, .jsonl or .txt file, the latter two also as .gz; of .txt a record is a

@@ -21,7 +21,7 @@ SAVES = ("USR1", "USR2")
 """Signals that can ask for a checkpoint, without SIG."""
 
 
-def restore_child_signals() -> None:
+def reset_sigchld_to_default() -> None:
     """Has the system keep how child processes end until somebody asks, as nearly everywhere.
 
     Who starts this process may have it ignore SIGCHLD (`trap '' CHLD`): then nobody is told how
@@ -66,16 +66,16 @@ class SignalState:
         else:
             self._stop = number
 
-    def take_checkpoint_request(self) -> bool:
-        """Whether a checkpoint was asked for since the last call; also before the end."""
+    def take_save_or_stop_request(self) -> bool:
+        """Whether a checkpoint, or the end after one, was asked for since the last call."""
         # Read and cleared before anything else: a signal that comes later is the next look's.
         save, self._save = self._save, False
         # A saving is less than any signal's number but SIGHUP's, which ends nothing here.
         self._seen = self._highest(self._stop or int(save))
         return self._seen > 0
 
-    def raise_if_stopped(self) -> None:
-        """Raises `Interrupted` if the end was asked for at the last look; the caller has saved."""
+    def raise_if_stop_taken(self) -> None:
+        """Raises `Interrupted` if the request last taken was to end; the caller has saved."""
         if self._seen > 1:
             raise Interrupted(
                 f"stopped by {signal.Signals(self._seen).name}; "
@@ -84,15 +84,15 @@ class SignalState:
 
 
 @contextlib.contextmanager
-def note_interrupts() -> Iterator[list[int]]:
-    """Gives the interrupts (Ctrl-C) that came within the block, each of which still raises.
+def record_and_raise_sigints() -> Iterator[list[int]]:
+    """Gives the SIGINTs (Ctrl-C) that came within the block, each of which still raises.
 
     A library in C may turn the KeyboardInterrupt into an error of its own. Where SIGINT is ignored,
     or this is not the main thread, none is noted.
     """
     noted: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
+    def record_and_raise(number: int, frame: FrameType | None) -> None:
         noted.append(number)
         signal.default_int_handler(number, frame)
 
@@ -102,7 +102,7 @@ def note_interrupts() -> Iterator[list[int]]:
     ):
         yield noted
         return
-    with _replace_handlers(note, signal.SIGINT):
+    with _replace_handlers(record_and_raise, signal.SIGINT):
         yield noted
 
 

@@ -51,7 +51,7 @@ def validate(
     Raises:
         InputError: unknown, missing or wrong values: all of them in one message.
     """
-    adapter = _type_adapter(cast(Any, kind), extra)
+    adapter = _one_tuple_adapter(cast(Any, kind), extra)
     try:
         # As JSON, where a list may become a tuple and 1 a float, but no text a number.
         (made,) = adapter.validate_json(to_json([values]))
@@ -69,7 +69,7 @@ def validate(
 
 def warm_up_validation(kind: Any, extra: Extra = "forbid") -> None:
     """Does once what `validate` of a type begins with, some hundredths of a second."""
-    _type_adapter(kind, extra)
+    _one_tuple_adapter(kind, extra)
 
 
 def settings_contradictions(made: Any, place: str) -> list[str]:
@@ -88,7 +88,7 @@ def settings_contradictions(made: Any, place: str) -> list[str]:
 
 
 @functools.cache
-def _type_adapter(kind: Any, extra: Extra) -> TypeAdapter[Any]:
+def _one_tuple_adapter(kind: Any, extra: Extra) -> TypeAdapter[tuple[Any]]:
     config = ConfigDict(strict=True, extra=extra, allow_inf_nan=False)
     # Within a tuple: pydantic gives no configuration to a dataclass by itself.
     return TypeAdapter(tuple[kind], config=config)

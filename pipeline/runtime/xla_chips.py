@@ -93,7 +93,7 @@ def _mark_sharding(tensor: Tensor, first: str | None) -> Tensor:
     return tensor
 
 
-def divide_over_chips(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def divide_matrices_over_chips(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Divides matrices, and what an optimizer keeps of them, over the chips.
 
     Gains of norms stay whole: they are small.

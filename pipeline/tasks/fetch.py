@@ -95,7 +95,7 @@ def _fetch_task(
             "sha256": sha256,
         }
         remedy = "give the data set's own .parquet or .jsonl file"
-        kept[split] = list(record_files.read_records(path, remedy))
+        kept[split] = list(record_files.read_records_by_suffix(path, remedy))
         if split != CURATED_SPLIT:
             unusable.update(_unusable_rows(task, split, kept[split]))
     if task.curated:

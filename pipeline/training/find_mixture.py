@@ -90,7 +90,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     modules: Sequence[str] = [__name__]
     if search.finder != GRID:
         finder = build_finder.build_finder(search.finder, search.options, f"{settings}: options")
-        modules = build_finder.modules_behind_mixture(search.finder)
+        modules = [__name__, build_finder.finder_module(search.finder)]
     folders = [Path(proxy.folder) for proxy in search.proxies.values()]
     ownership.refuse_foreign_output(out, "mixture", [settings, *folders])
     snapshot = made_from.InputSnapshot("mixture", modules)

@@ -170,7 +170,7 @@ class RunFolder:
         # The first one gone, a process that is killed here has begun anew, too.
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove_path(old)
-        made_from.forget_manifest_copy(self.folder / atomic_files.MANIFEST)
+        made_from.forget_copy_and_restart_mark(self.folder / atomic_files.MANIFEST)
         self.records.delete_log()
 
     def is_checkpoint_scheduled(self, step: int) -> bool:
@@ -265,7 +265,7 @@ def _refuse_deleting_foreign_files(folder: Path) -> None:
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.stage_of_manifest(manifest) != "pretrain":
+        if manifests.read_manifest_stage(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

@@ -71,7 +71,7 @@ class MixedRows:
 
         def read(which: range) -> Tensor:
             tokens_BxL1 = mixture.read_tokens_at(count_K, positions_K, which)
-            return devices.move_to_device(torch.from_numpy(tokens_BxL1), self._place)
+            return devices.copy_to_device(torch.from_numpy(tokens_BxL1), self._place)
 
         batch: Rows = UnreadRows(read, range(int(count_K.sum())), self._place)
         if parallel.world_size() == 1:
@@ -260,7 +260,7 @@ class _Training:
         work, recipe, engine = self.work, self.work.training, self.engine
         begun = self.folder.begin_or_resume(self.device, self._state())
         if self.shard and self.chips > 1:
-            xla_chips.divide_over_chips(self.model, self.optimizer)
+            xla_chips.divide_matrices_over_chips(self.model, self.optimizer)
         self.log.alarms = begun.alarms
         engine.resume(begun.step, begun.method, begun.positions_K, begun.statistics_positions_K)
         label = f"{work.scenario}/{work.method_name}/seed{work.seed}"
@@ -280,12 +280,12 @@ class _Training:
                         self._check_validation_alarms_if_due()
                     bar.add(tokens, **self.log.shown)
                 is_scheduled = self.folder.is_checkpoint_scheduled(engine.step)
-                if self.signals.take_checkpoint_request() or is_scheduled:
+                if self.signals.take_save_or_stop_request() or is_scheduled:
                     self.given.refuse_changed_corpora()
                     self.log.write_pending_step()
                     self.folder.save_checkpoint(self._state())
                 if engine.step < recipe.steps:
-                    self.signals.raise_if_stopped()
+                    self.signals.raise_if_stop_taken()
         epochs = self.train_rows.epochs_by_domain(engine.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():

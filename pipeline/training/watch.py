@@ -35,7 +35,7 @@ def watch_runs(
     """
     if once or format != "text" or not sys.stdout.isatty():
         runs = read_status_of_runs(given)
-        return output_formats.render(format, runs, lambda: _status_table(runs))
+        return output_formats.json_csv_or_text(format, runs, lambda: _status_table(runs))
     with contextlib.suppress(KeyboardInterrupt):
         while True:
             sys.stdout.write(f"\x1b[H\x1b[J{_status_table(read_status_of_runs(given))}\n")
@@ -76,7 +76,7 @@ def _status_table(runs: Rows) -> str:
     shares = [run.get("weights", {}).items() for run in runs]
     texts = [" ".join(f"{domain} {w:.3f}" for domain, w in items) for items in shares]
     rows = [[*map(run.get, NUMBERS), text] for run, text in zip(runs, texts, strict=True)]
-    return output_formats.align_table([*NUMBERS, "weights"], rows)
+    return output_formats.table_with_row_count([*NUMBERS, "weights"], rows)
 
 
 def _run_state(run_folder: Path) -> str:

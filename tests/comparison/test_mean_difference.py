@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.comparison.distributions import two_sided_t_p
-from pike_mixing.comparison.document_sizes import effective_documents, variance_factor
+from pike_mixing.comparison.document_sizes import skew_limited_effective_documents, variance_factor
 from pike_mixing.comparison.mean_difference import Estimate, differences_of_sums, estimate
 
 
@@ -162,10 +162,10 @@ HALF_ALIKE = np.exp(np.r_[np.zeros(60), np.linspace(0, 2.452, 60)])
     ],
 )
 def test_documents_of_like_size_by_hand(share_G, effective):
-    found = effective_documents(share_G)
+    found = skew_limited_effective_documents(share_G)
     assert found == pytest.approx(effective, rel=0.06)
     order = np.random.default_rng(0).permutation(len(share_G))
-    assert effective_documents(share_G[order]) == pytest.approx(found)
+    assert skew_limited_effective_documents(share_G[order]) == pytest.approx(found)
 
 
 def test_no_verdict_rests_on_documents_of_unequal_lengths():

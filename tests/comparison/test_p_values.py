@@ -37,7 +37,7 @@ def test_holm_by_hand():
 def flipped(sum_SxG):
     """The p-value where each document has one item."""
     names = range(len(sum_SxG[0]))
-    return p_values.p_of_difference(
+    return p_values.p_by_seeds_or_sign_flips(
         sum_SxG,
         mean_difference.estimate(
             [mean_difference.differences_of_sums(sum_SxG, np.ones(len(names)), names)]

@@ -7,10 +7,7 @@ from pike_mixing.finders import build_finder
 
 
 def test_the_fingerprint_is_of_the_finder_too():
-    assert build_finder.modules_behind_mixture("best") == (
-        "pipeline.training.find_mixture",
-        "pike_mixing.finders.best_run",
-    )
+    assert build_finder.finder_module("best") == "pike_mixing.finders.best_run"
 
 
 @pytest.mark.parametrize(("finder", "package"), [("regmix", "lightgbm"), ("mixing-law", "scipy")])

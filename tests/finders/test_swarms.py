@@ -109,7 +109,7 @@ def test_the_list_says_what_is_there(said):
 )
 def test_the_packages_swarm_has_its_runs(where, runs, tokens):
     for name in catalogue.PACKAGED:
-        path = catalogue.find_table(catalogue.Path(name))
+        path = catalogue.packaged_table_or_path(catalogue.Path(name))
         assert (path.parent / f"{name}.LICENSE").is_file()
     swarm = swarm_table.read_swarm(path, where=where)
     assert (len(swarm.runs), len(swarm.domains), len(swarm.losses)) == (runs, 17, 13)

@@ -65,10 +65,10 @@ def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, 
     """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
-    seen, way = [], chunked_loss._losses_while_writing_gradients
+    seen, way = [], chunked_loss._overwrite_gradients_and_return_losses
     monkeypatch.setattr(
         chunked_loss,
-        "_losses_while_writing_gradients",
+        "_overwrite_gradients_and_return_losses",
         lambda *of: (seen.append(len(of[0])), way(*of))[1],
     )
     hidden, embedding, target, weight = problem(N, 5, 11)
@@ -265,12 +265,12 @@ def test_products_and_their_gradients_are_those_of_float64(M, K, N):
     a, b = (drawn(*shape).detach().abs().requires_grad_() for shape in ((M, K), (N, K)))
     exact = [t.detach().double().requires_grad_() for t in (a, b)]
     slope = torch.arange(M * N).view(M, N) / 100
-    chunked_loss.inner_products_of_rows(a, b).backward(slope)
+    chunked_loss.a_times_b_transposed(a, b).backward(slope)
     (exact[0] @ exact[1].T).backward(slope.double())
-    found = chunked_loss.inner_products_of_rows(a, b), a.grad, b.grad
+    found = chunked_loss.a_times_b_transposed(a, b), a.grad, b.grad
     wanted = exact[0] @ exact[1].T, exact[0].grad, exact[1].grad
     assert all(apart(one, other) < 1e-6 for one, other in zip(found, wanted, strict=True))
-    of_columns = chunked_loss.inner_products_of_columns(a.detach(), slope.view(M, N))
+    of_columns = chunked_loss.a_transposed_times_b(a.detach(), slope.view(M, N))
     assert apart(of_columns, exact[0].detach().T @ slope.double()) < 1e-6
 
 
@@ -278,21 +278,21 @@ def test_products_and_their_gradients_are_those_of_float64(M, K, N):
 def test_sums_are_float32_however_long(K):
     """Factors rounded to bfloat16 would be 2e-3 apart, to TF32 2e-4."""
     a, b = drawn(48, K).detach(), drawn(32, K).detach()
-    assert apart(chunked_loss.inner_products_of_rows(a, b), a.double() @ b.double().T) < 1e-6
+    assert apart(chunked_loss.a_times_b_transposed(a, b), a.double() @ b.double().T) < 1e-6
 
 
 def test_rows_of_any_dimensions_and_strides_are_multiplied():
     a, b = drawn(3, 5, 16), drawn(7, 16)
-    assert apart(chunked_loss.inner_products_of_rows(a, b), F.linear(a, b)) < 1e-6
+    assert apart(chunked_loss.a_times_b_transposed(a, b), F.linear(a, b)) < 1e-6
     every_other, same = a.detach()[:, ::2, ::2], a.detach()[0, :1].expand(4, 16)
     assert (
-        apart(chunked_loss.inner_products_of_rows(every_other, b[:, :8]), every_other @ b[:, :8].T)
+        apart(chunked_loss.a_times_b_transposed(every_other, b[:, :8]), every_other @ b[:, :8].T)
         < 1e-6
     )
-    assert apart(chunked_loss.inner_products_of_rows(same, b), same @ b.T) < 1e-6
-    chunked_loss.inner_products_of_rows(a, b).sum().backward()
+    assert apart(chunked_loss.a_times_b_transposed(same, b), same @ b.T) < 1e-6
+    chunked_loss.a_times_b_transposed(a, b).sum().backward()
     assert apart(b.grad, a.detach().sum(dim=(0, 1)).expand(7, 16)) < 1e-6
-    (of_row,) = torch.autograd.grad(chunked_loss.inner_products_of_rows(a[0, 0], b).sum(), a)
+    (of_row,) = torch.autograd.grad(chunked_loss.a_times_b_transposed(a[0, 0], b).sum(), a)
     assert apart(of_row[0, 0], b.sum(dim=0)) < 1e-6
 
 
@@ -303,7 +303,7 @@ def test_a_gradient_is_differentiated_like_that_of_torch():
         (of_a,) = torch.autograd.grad(product(a, b).sum(), a, create_graph=True)
         return torch.autograd.grad(of_a.norm(), b)[0]
 
-    assert apart(penalty(chunked_loss.inner_products_of_rows), penalty(F.linear)) < 1e-6
+    assert apart(penalty(chunked_loss.a_times_b_transposed), penalty(F.linear)) < 1e-6
 
 
 @pytest.mark.parametrize("why", ["float64", "bfloat16", "autocast", "meta"])
@@ -313,7 +313,7 @@ def test_other_numbers_and_devices_have_the_products_of_torch(why):
     if why == "meta":
         a, b = a.to("meta"), b.to("meta")
     with torch.autocast("cpu", torch.bfloat16, enabled=why == "autocast"), Called() as called:
-        made = chunked_loss.inner_products_of_rows(a, b)
+        made = chunked_loss.a_times_b_transposed(a, b)
     assert made.dtype == (torch.bfloat16 if why == "autocast" else dtype)
     assert called.names
     assert not any(name.startswith("mkldnn.") for name in called.names)

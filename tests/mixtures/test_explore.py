@@ -93,7 +93,7 @@ def test_predictions_are_the_librarys(saved, tmp_path, kind):
     assert [one["far"] for one in found] == outside
     assert 5 < sum(outside) < 55
     if kind != "trees":
-        goal = kept.swarm.final_inventory()
+        goal = kept.swarm.final_or_common_inventory()
         epochs_SxK = None if goal is None else goal.epochs(weights_SxK)
         model = getattr(kept.predictor, "model", None)
         all_SxM = (

@@ -37,7 +37,7 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
     assert work.plan.runs
     for name, values in work.plan.runs.items():
         validate(settings.Run, values, name)
-    for key in work.counted_jobs():
+    for key in work.jobs_from_scratch():
         job = work.estimate(*key)
         # A tokenizer that is given takes none.
         assert job.seconds > 0 or key[0] == "tokenizer", key
@@ -162,7 +162,7 @@ def test_a_target_counts_itself_and_what_it_needs():
         work = job_estimates.JobEstimates(
             planned(PAPER).plan, accelerators.accelerator_of_name("h100"), targets=targets
         )
-        return set(work.counted_jobs())
+        return set(work.jobs_from_scratch())
 
     grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
@@ -275,7 +275,7 @@ def test_a_target_in_another_configurations_folder_is_told_that_configuration(
     ],
 )
 def test_the_time_on_this_machine_stands_beside_the_core_hours(monkeypatch, cores, words):
-    monkeypatch.setattr(cost.environment, "available_cpus", lambda: cores)
+    monkeypatch.setattr(cost.environment, "affinity_cpu_count", lambda: cores)
     template = [ROOT / "config/config.yaml"]
     assert f"core-hours: {words}; most other" in cost.cost_report(template, devices=["cpu"])
     (bill,) = json.loads(cost.cost_report(template, devices=["cpu"], format="json"))["devices"]
@@ -343,7 +343,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
     work = job_estimates.JobEstimates(
         plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]
     )
-    runs = plan.runs_by_output["table", "table1"]
+    runs = plan.needed_runs_by_output["table", "table1"]
     assert len(runs) == 9
     for rule in ("pretrain", "evaluate"):
         minutes = (takes.resources(rule)["runtime"](of_run(run), attempt=1) for run in runs)

@@ -196,12 +196,12 @@ def test_runs_that_only_serve_others_are_evaluated_once_and_never_probed(chained
 def test_a_table_that_names_the_method_of_a_helper_selects_its_runs(chained):
     values = chained("doremi", tables={"perplexity": {"methods": ["proxy"]}})
     plan = planner.plan(values, "config.yaml")
-    assert plan.runs_by_output["table", "perplexity"] == (named("proxy"),)
+    assert plan.needed_runs_by_output["table", "perplexity"] == (named("proxy"),)
 
 
 def test_tables_show_the_runs_that_were_asked_for(chained):
     plan = planner.plan(chained("found"), "config.yaml")
-    assert plan.runs_by_output["table", "perplexity"] == plan.requested
+    assert plan.needed_runs_by_output["table", "perplexity"] == plan.requested
     assert (
         plan.database_path_of_output("table", "perplexity") == "results/databases/requested.duckdb"
     )

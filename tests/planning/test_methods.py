@@ -107,7 +107,7 @@ def test_what_a_method_cannot_train_with_is_named(rule, given, expected):
 )
 def test_a_plan_knows_what_is_measured_for_the_projects_rules(rule, given, expected):
     run = {"domains": ["easy", "hard"], "training": {"steps": 400}}
-    assert methods.run_needs({"rule": rule, "method": given} | run) == expected
+    assert methods.known_run_needs({"rule": rule, "method": given} | run) == expected
 
 
 OWN = '''"""Mine."""
@@ -159,7 +159,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values = config()
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
-    assert plan.rule_descriptions()[own] == "As PiKE, but faster."
+    assert plan.summary_by_mixing_rule()[own] == "As PiKE, but faster."
     assert methods.rule_summary("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
     closure = code_fingerprint.import_closure(stages.STAGES["pretrain"].partition(":")[0], module)

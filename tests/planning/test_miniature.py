@@ -52,7 +52,8 @@ def planned_jobs(plan, target):
     kind = target.rstrip("0123456789")
     todo = [(kind, "" if kind == "article" else target)]
     while todo:
-        new = {plan.maker_by_path[path] for path in reads.job_inputs(*todo.pop()).paths()} - found
+        read = reads.job_inputs(*todo.pop()).made_paths()
+        new = {plan.maker_by_declared_path[path] for path in read} - found
         found |= new
         todo += new
     return {job for job in found if job[0] in JOBS}
@@ -146,7 +147,7 @@ def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):
         run
         for section, kind in (("tables", "table"), ("figures", "figure"))
         for name in whole["quick"][section]
-        for run in plan.runs_by_output[kind, name]
+        for run in plan.needed_runs_by_output[kind, name]
     }
     assert len(chosen) < len(plan.runs) / 4
 

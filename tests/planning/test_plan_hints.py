@@ -79,7 +79,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     )
     plan = planner.plan(values, "mine.yaml")
     assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 180
-    lines = plan_hints.short_search_hints(plan)
+    lines = plan_hints.short_proxy_run_hints(plan)
     if not told:
         assert lines == []
         return
@@ -91,7 +91,7 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values["scenarios"]["installed"]["target"] = dict.fromkeys(
         values["scenarios"]["installed"]["domains"], 1
     )
-    assert plan_hints.short_search_hints(planner.plan(values, "mine.yaml")) == []
+    assert plan_hints.short_proxy_run_hints(planner.plan(values, "mine.yaml")) == []
 
 
 def test_a_grid_of_runs_of_several_lengths_is_refused(config):
@@ -130,7 +130,7 @@ WHERE = {
 
 
 def test_files_that_are_not_there_are_all_told(local, tmp_path):
-    told = PlanComparison(local).missing_file_problems()
+    told = PlanComparison(local).missing_user_file_problems()
     assert told == [
         f"mine.yaml: {where}: there is no file {path} (in {tmp_path}): put it there, or correct "
         "the path"
@@ -142,7 +142,7 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     text = cost.cost_report([Path("mine.yaml")], devices=["cpu"]).splitlines()
     assert text[: len(told) + 1] == [*told, "All below is planned as if they were there."]
     local.sources["code"]["files"] = "/nowhere/a.txt"
-    assert PlanComparison(local).missing_file_problems()[0] == (
+    assert PlanComparison(local).missing_user_file_problems()[0] == (
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
         "path"
     )
@@ -234,27 +234,27 @@ def test_what_runs_again_names_all_that_differs_of_the_first(local, monkeypatch)
     places = [f"settings.method.{name}" for name in ("rate", "gamma", "a", "b", "c", "d")]
     differences = [made_from.RecordDifference(what, "1", "2") for what in (*places, "code")]
     monkeypatch.setattr(PlanComparison, "differences", lambda *_: differences)
-    monkeypatch.setattr(PlanComparison, "has_open_differences", lambda *_: True)
+    monkeypatch.setattr(PlanComparison, "is_different_and_untouched", lambda *_: True)
     compared, run = PlanComparison(local, is_forced=lambda *_: True), next(iter(local.runs))
-    assert list(compared.untold_reason_lines("pretrain", run)) == [
+    assert list(compared.reason_lines_once_per_kind("pretrain", run)) == [
         f"run/{run} is made again: {'; '.join(f'{p} was 1, is 2' for p in places[:4])}; 2 more",
         f"run/{run} is made again: code was 1, is 2",
     ]
-    assert list(compared.untold_reason_lines("pretrain", run)) == []
+    assert list(compared.reason_lines_once_per_kind("pretrain", run)) == []
 
 
 def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_what_is_next(
     local, tmp_path
 ):
-    assert plan_hints.closing_hints(local) == []
+    assert plan_hints.finished_workflow_hints(local) == []
     for corpus, doubts in {"installed/code": ["too few"], "installed/prose": []}.items():
         folder = tmp_path / f"results/corpora/{corpus}"
         folder.mkdir(parents=True)
         (folder / MANIFEST).write_text(json.dumps({"warnings": doubts}), encoding="utf-8")
-    assert plan_hints.closing_hints(local) == ["too few"]
+    assert plan_hints.finished_workflow_hints(local) == ["too few"]
     (tmp_path / "results/report").mkdir()
     (tmp_path / "results/report/index.html").touch()
-    first, verdict, report, *commands = plan_hints.closing_hints(local)
+    first, verdict, report, *commands = plan_hints.finished_workflow_hints(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
     database = local.report_database_files().database
@@ -267,8 +267,8 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
     spare = local.config["sources"] | {"spare": {"kind": "local", "files": "spare.txt"}}
     unused = dataclasses.replace(local, sources=spare)
     assert (
-        PlanComparison(unused).missing_file_problems()
-        == PlanComparison(local).missing_file_problems()
+        PlanComparison(unused).missing_user_file_problems()
+        == PlanComparison(local).missing_user_file_problems()
     )
     manifest, source = tmp_path / f"results/data/code/{MANIFEST}", local.sources["code"]
     facts = dict.fromkeys(("revision", "entropy_nats_per_character"))
@@ -279,11 +279,11 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
         taken.write_manifest(manifest, settings=settings, files=[], facts=facts)
 
     made(source)
-    assert not any("sources.code" in line for line in PlanComparison(local).missing_file_problems())
+    told = PlanComparison(local).missing_user_file_problems()
+    assert not any("sources.code" in line for line in told)
     made({**source, "files": "c.txt"})
-    assert (
-        sum("sources.code" in line for line in PlanComparison(local).missing_file_problems()) == 2
-    )
+    told = PlanComparison(local).missing_user_file_problems()
+    assert sum("sources.code" in line for line in told) == 2
 
 
 @pytest.mark.parametrize(
@@ -319,7 +319,7 @@ def test_faster_products_of_this_processor_are_told(
     values["models"]["nano"]["width"] = width
     for recipe in values["training"].values() if precision else ():
         recipe["precision"] = precision
-    lines = plan_hints.slow_float32_hints(planner.plan(values, "mine.yaml"))
+    lines = plan_hints.slow_cpu_float32_hints(planner.plan(values, "mine.yaml"))
     assert [("it trains nano faster" in line) for line in lines] == [True] * told
 
 

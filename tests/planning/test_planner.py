@@ -213,9 +213,10 @@ def test_a_table_needs_the_runs_that_it_selects(small):
         "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
-    assert plan.runs_by_output["table", "perplexity"] == tuple(plan.runs)
-    assert plan.runs_by_output["table", "costs"] == ("symbols/nano/mix/seed1",)
-    assert plan.runs_by_output["table", "accuracy"] == tuple(n for n in plan.runs if "/pike/" in n)
+    assert plan.needed_runs_by_output["table", "perplexity"] == tuple(plan.runs)
+    assert plan.needed_runs_by_output["table", "costs"] == ("symbols/nano/mix/seed1",)
+    of_pike = tuple(name for name in plan.runs if "/pike/" in name)
+    assert plan.needed_runs_by_output["table", "accuracy"] == of_pike
     assert plan.database_path_of_output("table", "perplexity") == "results/pike.duckdb"
     assert plan.database_path_of_output("table", "gradients") == "results/pike.duckdb"
     assert (
@@ -531,7 +532,7 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
     needed = {
         name: reads.job_inputs(
             "database_of_selection", plan.database_name_by_output["table", name]
-        ).paths()
+        ).made_paths()
         for name in OF_SETTINGS
     }
     found = ["results/mixtures/installed/pico/doremi/seed100.json"]

@@ -56,7 +56,7 @@ def test_what_is_not_set_is_the_callers_to_say():
     ],
 )
 def test_the_device_is_that_of_the_accelerator_which_jobs_book(chosen, device):
-    assert workflow_profile.read_profile({"probe": chosen}, {}).device("probe") == device
+    assert workflow_profile.read_profile({"probe": chosen}, {}).device_or_auto("probe") == device
 
 
 def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
@@ -168,7 +168,7 @@ def test_evaluations_that_may_get_another_gpu_than_trainings_are_told():
     def told(pretrain, others=None, defaults=None):
         own = {"pretrain": pretrain, "evaluate": others or {}, "probe": others or {}}
         chosen = {r: {"accelerator": "h100", "slurm_partition": "a"} | v for r, v in own.items()}
-        return workflow_profile.read_profile(chosen, defaults or {}).explain_other_nodes()
+        return workflow_profile.read_profile(chosen, defaults or {}).explain_unconstrained_gpus()
 
     for own in ({"gpu_model": "h100"}, {"constraint": "sxm"}):
         ((name, value),) = own.items()
@@ -197,7 +197,8 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
         assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
     values = yaml.safe_load(shown)
     found = workflow_profile.read_profile(values["set-resources"], values["default-resources"])
-    assert (found.device("pretrain"), found.time_limit_minutes("pretrain")) == ("cuda", 2 * 24 * 60)
+    assert found.device_or_auto("pretrain") == "cuda"
+    assert found.time_limit_minutes("pretrain") == 2 * 24 * 60
     assert found.time_limit_minutes("tokenizer") == 24 * 60
 
 

@@ -113,7 +113,7 @@ def test_a_search_by_smaller_models_costs_its_share():
     served, *_ = [run for run in plan.runs.values() if run["model_name"] == "half"]
     assert served["model"].items() >= HALF.items()
     asking = plan.runs["d0-00/pico/pike-tuned/seed0"]
-    flops = [registration.flops_of_step(run, plan.tokenizers) for run in (served, asking)]
+    flops = [registration.flops_of_mix_step(run, plan.tokenizers) for run in (served, asking)]
     ratio = flops[0] / flops[1]
     # With C characters, 64 tokens: 6 (3,072 + 16 C) + 12 * 64 * 16 FLOPs against twice or more.
     assert 0.25 < ratio < 0.5

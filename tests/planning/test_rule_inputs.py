@@ -34,9 +34,9 @@ def test_a_run_reads_the_corpora_of_its_domains(reads):
     assert evaluation.made["tokenizer"] == ["results/tokenizers/symbols.model"]
     assert evaluation.made["corpora"] == []
     own = f"results/runs/{PIKE}/{MANIFEST}"
-    assert evaluation.paths()[:2] == [own, "results/tokenizers/symbols.model"]
+    assert evaluation.made_paths()[:2] == [own, "results/tokenizers/symbols.model"]
     probed = "symbols-six/nano/mix/seed220"
-    assert reads.job_inputs("probe", probed).paths() == [f"results/runs/{probed}/{MANIFEST}"]
+    assert reads.job_inputs("probe", probed).made_paths() == [f"results/runs/{probed}/{MANIFEST}"]
 
 
 def test_a_run_that_stands_on_others_names_what_they_left(reads):
@@ -58,10 +58,10 @@ def test_a_mixture_reads_its_proxies_and_evaluations_where_it_reads_losses(confi
     name = "installed/pico/doremi/seed100"
     folder = "results/runs/installed/pico/doremi-proxy/seed100"
     assert plan.mixtures[name]["finder"] == "average"  # Of the proxy's own weights.
-    assert RuleInputs(plan).job_inputs("mixture", name).paths() == [f"{folder}/{MANIFEST}"]
+    assert RuleInputs(plan).job_inputs("mixture", name).made_paths() == [f"{folder}/{MANIFEST}"]
     plan.mixtures[name]["finder"] = "best"
     both = [f"{folder}/{MANIFEST}", f"{folder}/evaluations/{MANIFEST}"]
-    assert RuleInputs(plan).job_inputs("mixture", name).paths() == both
+    assert RuleInputs(plan).job_inputs("mixture", name).made_paths() == both
 
 
 def test_a_source_reads_the_files_that_it_names(reads):
@@ -90,14 +90,14 @@ def test_a_database_reads_every_record_of_its_runs(plan, reads):
     assert {*found} >= own | {f"results/corpora/symbols/like-hi/{MANIFEST}"}
     assert "results/tokenizers/symbols.json" in found
     name = "table-table1"
-    selected = reads.job_inputs("database_of_selection", name).paths()
+    selected = reads.job_inputs("database_of_selection", name).made_paths()
     expected = manifest_places.database_manifests(
         plan.database_settings_of_selection(plan.selection_by_database[name])
     )
     assert selected == [place for _, _, place in expected]
     database = f"results/databases/{name}.manifest.json"
-    assert reads.job_inputs("table", "table1").paths() == [database]
-    assert "results/tables/table1.manifest.json" in reads.job_inputs("report", "").paths()
+    assert reads.job_inputs("table", "table1").made_paths() == [database]
+    assert "results/tables/table1.manifest.json" in reads.job_inputs("report", "").made_paths()
 
 
 def test_what_the_plan_has_not_is_refused_by_name(reads):

@@ -103,11 +103,11 @@ def test_a_training_is_shared_out_as_the_profile_says(plan):
 )
 def test_a_training_on_many_gpus_of_one_node_is_told(plan, chosen, count):
     takes = RuleResources(plan, Profile({"pretrain": {"accelerator": "h100", **chosen}}))
-    said = takes.explain_large_node("pretrain", PIKE)
+    said = takes.explain_several_gpus_per_node("pretrain", PIKE)
     start = f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
     assert (said or "").startswith(start if count else "")
     assert bool(said) == (count > 0)
-    assert takes.explain_large_node("pack", "installed/code") is None
+    assert takes.explain_several_gpus_per_node("pack", "installed/code") is None
 
 
 def test_nodes_share_the_processes_of_a_training(plan):

@@ -80,7 +80,7 @@ def test_flops_are_those_of_a_training_step_within_a_sixth():
     tokens = torch.zeros((B, L), dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
         made.to("meta")(tokens).sum().backward()
-    expected = run_estimates.model_flops_per_token(shape, V, L) * B * L
+    expected = run_estimates.training_flops_per_token(shape, V, L) * B * L
     assert expected / 7 * 6 < counter.get_total_flops() <= expected
 
 
@@ -124,17 +124,15 @@ def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_th
 
 
 def test_passes_beyond_mix():
-    assert run_estimates.forward_passes_per_update(values(SMALL)) == 3
-    assert run_estimates.forward_passes_per_update(values(SMALL, "famo")) == 5
-    assert run_estimates.forward_passes_per_update(values(SMALL, "doremi")) == 5
+    passes = run_estimates.total_forward_passes_per_update
+    assert passes(values(SMALL)) == 3
+    assert passes(values(SMALL, "famo")) == 5
+    assert passes(values(SMALL, "doremi")) == 5
     # A batch's worth of backward passes every 1,000 steps.
-    assert run_estimates.forward_passes_per_update(values(SMALL, "pike")) == pytest.approx(3.003)
+    assert passes(values(SMALL, "pike")) == pytest.approx(3.003)
     four = values(SMALL, "pike", method={"estimates": 4})
-    assert run_estimates.forward_passes_per_update(four) == pytest.approx(3.012)
-    assert (
-        run_estimates.forward_passes_per_update(values(SMALL, "pike", method={"batch": "training"}))
-        == 3
-    )
+    assert passes(four) == pytest.approx(3.012)
+    assert passes(values(SMALL, "pike", method={"batch": "training"})) == 3
 
 
 @pytest.mark.parametrize(

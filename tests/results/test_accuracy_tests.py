@@ -66,7 +66,7 @@ def rows_of(connection, columns, where="true"):
 def last_points(connection, place=0):
     """By metric the points of the last checkpoint in one group."""
     measured = MeasuredResults(connection)
-    curves = measured.outcomes(measured.groups[place]).by_name
+    curves = measured.outcomes(measured.answered_tasks[place]).by_name
     return {name: curve.value_RxN[-1].tolist() for name, curve in curves.items()}
 
 
@@ -85,8 +85,8 @@ def last_points(connection, place=0):
 def test_points_of_known_answerers_by_hand(empty, answerer, expected):
     answered(empty, "mix", answerer)
     measured = MeasuredResults(empty)
-    assert measured.groups == [("s", "m", "t", 0, "cf")]
-    checkpoints, curves = measured.outcomes(measured.groups[0])
+    assert measured.answered_tasks == [("s", "m", "t", 0, "cf")]
+    checkpoints, curves = measured.outcomes(measured.answered_tasks[0])
     assert [one.step for one in checkpoints] == [5, 10]
     assert curves["raw"].value_RxN[-1] == pytest.approx(expected)
     assert curves["raw"].document_N.tolist() == ["d0", "d0", "d1", "d1"]
@@ -131,9 +131,9 @@ def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
     for table in ("accuracies", "choices"):
         empty.execute(f"update {table} set shots = 7")
     answered(empty, "mix", oracle)
-    groups = [group.shots for group in MeasuredResults(empty).groups]
+    shots = [task.shots for task in MeasuredResults(empty).answered_tasks]
     points = [last_points(empty, place)["raw"] for place in range(2)]
-    assert dict(zip(groups, points, strict=True)) == {0: [1] * 4, 7: [1, 0, 0, 0]}
+    assert dict(zip(shots, points, strict=True)) == {0: [1] * 4, 7: [1, 0, 0, 0]}
 
 
 def test_only_items_that_both_answered_count(empty):

@@ -26,7 +26,7 @@ def row(method, difference, seed_sd=0.01, p=0.02, **values):
 
 def judged(*rows):
     found = sorted(rows, key=lambda one: one["nll_difference"])
-    advice._add_verdicts(found, {one["method"]: one["method"].upper() for one in found})
+    advice._add_labels_and_verdicts(found, {one["method"]: one["method"].upper() for one in found})
     return found
 
 
@@ -373,7 +373,7 @@ def test_a_rule_is_spelt_as_its_class(rule, label):
     [(999, "999"), (1000, "1 thousand"), (999_499, "999 thousand"), (999_680, "1 million")],
 )
 def test_an_amount_has_three_digits(number, words):
-    assert labels.format_amount(number) == words
+    assert labels.amount_in_words(number) == words
 
 
 def test_a_method_is_told_by_what_sets_it_apart():
@@ -410,7 +410,8 @@ def test_one_axis_that_hopeless_methods_do_not_rule():
         (37.5, ""), (50, ""), (62.5, ""), (100, "right"),
     ]  # fmt: skip
     assert (
-        len(headline.headline_picture_facts([place], {}, shown_lines=3)["blocks"][0]["more"]) == 1
+        len(headline.headline_picture_facts([place], {}, unfolded_per_place=3)["blocks"][0]["more"])
+        == 1
     )
 
 

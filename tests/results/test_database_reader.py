@@ -16,8 +16,8 @@ from pipeline.results.database import build_database
 from pipeline.results.database_reader import (
     connect,
     connect_experiment,
-    find_database,
     frame,
+    given_or_newest_database,
     select_rows,
 )
 from pipeline.results.number_marks import read_doubts
@@ -110,9 +110,9 @@ def test_the_database_that_was_made_last_is_asked(tmp_path, monkeypatch, in_turn
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
         os.utime(name, (time, time))
-    assert find_database(None) == Path(asked)
+    assert given_or_newest_database(None) == Path(asked)
     # The one that is named is asked, whatever else there is.
-    assert find_database(Path(WHOLE)) == Path(WHOLE)
+    assert given_or_newest_database(Path(WHOLE)) == Path(WHOLE)
 
 
 def test_nobody_is_told_to_delete_a_file(tmp_path):
@@ -267,9 +267,9 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     )
     whole = "restored/pike.duckdb, once `pike restore recorded --out restored` has built it"
     caplog.set_level("INFO")
-    monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "known_alteration", lambda *_: None)
     monkeypatch.setattr(result_manifests, "outdated_code_parts", lambda *_: [])
-    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
+    monkeypatch.setattr(made_from, "differences_from_today_if_finished", lambda *_: [])
     describe_claims(None)
     assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
     # Where to ask for all is said once.
@@ -305,11 +305,11 @@ def test_a_restored_database_names_what_restores_the_tables_of_a_changed_query(
         (whole.parent / name).touch()
     for path in (tmp_path / "sql").rglob("*.sql"):
         os.utime(path, (1, 1))
-    monkeypatch.setattr(result_manifests, "alteration_problem", lambda *_: None)
+    monkeypatch.setattr(result_manifests, "known_alteration", lambda *_: None)
     monkeypatch.setattr(
         result_manifests, "outdated_code_parts", lambda *_: ["pipeline/results/sql"]
     )
-    monkeypatch.setattr(made_from, "differences_from_today", lambda *_: [])
+    monkeypatch.setattr(made_from, "differences_from_today_if_finished", lambda *_: [])
     again = "`pike restore recorded --out restored` builds it again"
     for changed, hint in (
         ("schema", ""),

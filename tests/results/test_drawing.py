@@ -28,7 +28,7 @@ def test_colours_stand_out_on_light_and_dark_ground(colour, ground):
 
 
 def test_styles_differ_beyond_the_number_of_colours():
-    styles = [str(drawing.line_style(i)) for i in range(-1, 20)]
+    styles = [str(drawing.colour_and_dashes(i)) for i in range(-1, 20)]
     assert len(set(styles)) == len(styles)
 
 
@@ -46,7 +46,7 @@ def test_equal_panels_give_equal_bytes(tmp_path):
 def drawn(monkeypatch):
     """The figures that are drawn, which are not saved."""
     figures = []
-    monkeypatch.setattr(drawing, "_save_figure", lambda figure, _: figures.append(figure))
+    monkeypatch.setattr(drawing, "_save_svg_and_png", lambda figure, _: figures.append(figure))
     return figures
 
 
@@ -68,7 +68,9 @@ def test_a_band_may_have_gaps(tmp_path):
 
 def test_a_band_of_one_point_is_a_bar():
     axes = Figure().add_subplot()
-    drawing._draw_series(axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), drawing.line_style(0))
+    drawing._draw_series(
+        axes, Series("mix", 0, [9], [3.0], [2.0], [4.0]), drawing.colour_and_dashes(0)
+    )
     (bar,) = axes.collections
     assert bar.get_linewidth()[0] > 0
 

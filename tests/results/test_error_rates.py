@@ -131,7 +131,10 @@ def test_all_claims_together_err_in_one_of_twenty():
     for mean_C, error_C in zip(mean_RxC, error_RxC, strict=True):
         cells = zip(mean_C.tolist(), error_C.tolist(), strict=True)
         with_p = iter(
-            [(m, claim_tests.ClaimCell("", False, m, e, 0.0, 3).p_at_bound()) for m, e in cells]
+            [
+                (m, claim_tests.ClaimCell("", False, m, e, 0.0, 3).two_sided_p_at_bound())
+                for m, e in cells
+            ]
         )
         claims = [claim_tests.claim_p_value(list(itertools.islice(with_p, n))) for n in sizes]
         wrong += any(p < 0.05 for p in p_values.holm_adjusted(claims))

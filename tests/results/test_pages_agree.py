@@ -62,7 +62,7 @@ def names(restored):
     with duckdb.connect(str(requested(restored)), read_only=True) as connection:
         known = labels.method_labels(connection)
         sizes = connection.execute("select distinct scenario, model, parameters from runs")
-        places = {(s, labels.format_amount(n)): (s, m) for s, m, n in sizes.fetchall()}
+        places = {(s, labels.amount_in_words(n)): (s, m) for s, m, n in sizes.fetchall()}
     spoken = {label.replace("\N{NO-BREAK SPACE}", " "): name for name, label in known.items()}
     assert len(spoken) == len(known)
     return spoken, places

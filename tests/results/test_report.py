@@ -112,7 +112,7 @@ def test_a_newcomer_finds_verdicts_tables_plots_and_provenance(texts):
 def test_a_report_without_the_docs_says_which_page_is_not_here(monkeypatch, tmp_path):
     monkeypatch.setattr(report_parts, "FINDERS", tmp_path / "finders.md")
     assert "docs/finders.md of the repository, which is not installed here" in (
-        report_parts.read_finders_page()
+        report_parts.read_mixture_finders_page()
     )
 
 

@@ -60,7 +60,7 @@ def test_one_step_of_the_policy():
     state = method.init(DOMAINS, 0)
     state |= {"law_Kx3": law_Kx3, "share_K": vector(0.25, 0.25, 1)}
     state |= {"average_K": vector(0.2, 0.3, 0.5)}
-    after = method.with_next_weights(state, rows=16, t=4)
+    after = method.with_next_weights(state, rows_seen=16, step=4)
     rho_K = vector(0.5, 0.25, 0.25)
     assert_close(after["weights_K"], 0.9 * vector(0.2, 0.3, 0.5) + 0.1 * rho_K)
     assert_close(after["average_K"], 0.8 * vector(0.2, 0.3, 0.5) + 0.2 * rho_K)
@@ -88,7 +88,7 @@ def test_preferred_weights_by_hand(laws, settings, expected):
     method = ADO(**SMALL, **settings)
     state = method.init(DOMAINS, 0) | {"law_Kx3": np.array(laws), "share_K": vector(1, 1, 1)}
     # At one row every reducible loss is e^a; before any step the average is the preferred weights.
-    after = method.with_next_weights(state, rows=1, t=0)
+    after = method.with_next_weights(state, rows_seen=1, step=0)
     assert_close(after["average_K"], vector(*expected) / sum(expected))
 
 
@@ -110,7 +110,7 @@ def test_an_absent_domain_repeats_its_last_loss():
 def test_the_history_is_what_smoothing_the_whole_series_gives():
     method = ADO(**SMALL)
     series_TxK = np.stack([noisy(step) for step in range(41)])
-    hat_WxW = laws.smoothing_matrix(11)
+    hat_WxW = laws.cubic_smoothing_matrix(11)
     # A cubic through the first, the middle and the last window.
     expected_TxK = np.concatenate(
         [
@@ -120,7 +120,7 @@ def test_the_history_is_what_smoothing_the_whole_series_gives():
         ]
     )
     state = run(method, 41, noisy)
-    step_T, smooth_TxK = method.extended_history(state, 40, 6, 11)
+    step_T, smooth_TxK = method.history_extended_from_window(state, 40, range(6, 11))
     assert step_T.tolist() == list(range(10, 41, 2))
     assert_close(smooth_TxK, expected_TxK[10::2])
 

@@ -170,7 +170,7 @@ def test_smoothing_is_savitzky_and_golays():
     signal = pytest.importorskip("scipy.signal")
     series_T = np.random.default_rng(0).random(150)
     expected_T = signal.savgol_filter(series_T, 21, 3)
-    hat_WxW = laws.smoothing_matrix(21)
+    hat_WxW = laws.cubic_smoothing_matrix(21)
     ours_T = np.concatenate(
         [
             hat_WxW[:10] @ series_T[:21],

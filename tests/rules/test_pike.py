@@ -17,7 +17,7 @@ from pike_mixing.rules.pike import (
     PiKE,
     descent_bound_minimiser,
     proposed_coefficients,
-    tilted_loss_weights,
+    tilted_weights_summing_to_tau,
     updated_log_weights,
 )
 
@@ -171,21 +171,21 @@ def test_a_method_proposes_by_the_norm_that_it_uses():
 
 @given(st.lists(st.floats(0, 1000), min_size=1, max_size=8), st.floats(1e-3, 100))
 def test_the_tilt_sums_to_tau_and_grows_with_the_loss(losses, tau):
-    y_K = tilted_loss_weights(vector(*losses), tau)
+    y_K = tilted_weights_summing_to_tau(vector(*losses), tau)
     assert y_K.sum().item() == pytest.approx(tau)
     assert y_K[losses.index(max(losses))] == y_K.max()
 
 
 def test_the_tilt_is_stable_for_losses_of_a_thousand():
     # exp(3000) overflows float64; the difference of 0.1 nats must still count e^0.3 : 1.
-    y_K = tilted_loss_weights(vector(1000.1, 1000.0), 3.0)
+    y_K = tilted_weights_summing_to_tau(vector(1000.1, 1000.0), 3.0)
     assert (y_K[0] / y_K[1]).item() == pytest.approx(math.exp(0.3), rel=1e-9)
-    assert tilted_loss_weights(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
+    assert tilted_weights_summing_to_tau(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("unknown", [math.nan, math.inf])
 def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
-    y_K = tilted_loss_weights(vector(LN3, unknown, 0), 1.0)
+    y_K = tilted_weights_summing_to_tau(vector(LN3, unknown, 0), 1.0)
     assert_close(y_K[[0, 2]], vector(0.75, 0.25))
     assert np.isnan(y_K[1])
 

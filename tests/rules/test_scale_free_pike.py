@@ -11,15 +11,15 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
-    loss_decreases_and_variances,
-    scores_of_fallen_losses,
+    has_fallen_more_than_mean,
+    normalised_loss_decreases_and_variances,
     with_batch_losses,
 )
 from pike_mixing.numerics.moments import shrunk_distances_from_mean
 from pike_mixing.rules.scale_free_pike import (
     ScaleFreePiKE,
-    log_target_weights,
-    log_weights_after_step,
+    log_prior_moved_to_leaders,
+    log_weights_at_most_halfway,
     mean_scores_and_variances,
     smaller_of_same_sign,
 )
@@ -77,8 +77,16 @@ def test_what_has_not_begun_to_fall_keeps_its_rows():
     assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), vector(0.5, 0.5))
     # Parts 0.5, 0.25 and 0 of the first loss have fallen: the mean is 0.25.
     at = {"first_loss_K": vector(8.0, 4, 1), "late_loss_K": vector(4.0, 3, 1)}
-    assert_close(scores_of_fallen_losses(vector(-1.0, -1, -1), at), vector(-1.0, 0, 0))
-    assert_close(scores_of_fallen_losses(vector(1.0, 2, 3), at), vector(1.0, 2, 3))
+    assert has_fallen_more_than_mean(at).tolist() == [True, False, False]
+
+
+def test_what_is_ahead_gets_rows_however_small_a_part_of_its_loss_has_fallen():
+    steps = falling((4, 4, 0), (0.4, 0.4, 0), fell=[1, 2])
+    states = after(ScaleFreePiKE(**HALF_WAY), steps, rows=1)
+    assert has_fallen_more_than_mean(states[-1]).tolist() == [False, True, True]
+    small, large, level = ScaleFreePiKE(**HALF_WAY).weights(states[-1], 400).tolist()
+    assert small == pytest.approx(large, rel=1e-3)
+    assert level < 0.3
 
 
 def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
@@ -86,7 +94,7 @@ def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
     steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
     state = after(ScaleFreePiKE(), steps)[-1]
     with np.errstate(over="ignore"):
-        fall_2, _ = loss_decreases_and_variances(state, np.ones(2))
+        fall_2, _ = normalised_loss_decreases_and_variances(state, np.ones(2))
     assert np.isfinite(ScaleFreePiKE().weights(state, 7)).all()
     assert fall_2[0] > fall_2[1] == 0
 
@@ -146,7 +154,7 @@ def test_falls_by_hand():
         "late_loss_K": vector(2.0, 1.0),
         "row_variance_K": vector(1.0, 0.0),
     }
-    fall_2, variance_2 = loss_decreases_and_variances(at, np.ones(2))
+    fall_2, variance_2 = normalised_loss_decreases_and_variances(at, np.ones(2))
     assert_close(fall_2, np.array([2**0.5, 0]))
     assert_close(variance_2, np.array([SLOPE_VARIANCE / 4**3 / 2, 0]))
 
@@ -208,25 +216,25 @@ def test_agreement_is_the_smaller_of_the_same_sign():
 def test_rows_move_from_those_behind_to_those_ahead_alone():
     # The first gives half of 0.4; the last two, at leads of 1 : 3 and equal priors, share it so.
     prior_4 = vector(0.4, 0.2, 0.2, 0.2)
-    tau_4 = np.exp(log_target_weights(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
+    tau_4 = np.exp(log_prior_moved_to_leaders(np.log(prior_4), np.array([-math.log(2), 0, 1, 3])))
     assert_close(tau_4, vector(0.2, 0.2, 0.25, 0.35))
     # None is ahead: those of lead 0 get it.
     tau_4 = np.exp(
-        log_target_weights(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)]))
+        log_prior_moved_to_leaders(np.log(prior_4), np.array([-math.log(2), 0, 0, -math.log(4)]))
     )
     assert_close(tau_4, vector(0.2, 0.375, 0.375, 0.05))
     # Zeros but for last bits.
     for lead in (0, -1e-17):
-        assert_close(log_target_weights(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
+        assert_close(log_prior_moved_to_leaders(np.log(prior_4), np.full(4, lead)), np.log(prior_4))
 
 
 def test_a_step_ends_where_its_divergence_reaches_the_bound():
     log_v_2, log_tau_2 = np.log([0.5, 0.5]), np.log([0.99, 0.01])
-    new_2 = np.exp(log_weights_after_step(log_tau_2, log_v_2, 0.1))
+    new_2 = np.exp(log_weights_at_most_halfway(log_tau_2, log_v_2, 0.1))
     assert (new_2 * np.log(new_2 / 0.5)).sum() == pytest.approx(0.1)
     # Half way is sqrt(99) : 1.
     assert_close(
-        np.exp(log_weights_after_step(log_tau_2, log_v_2, 9)),
+        np.exp(log_weights_at_most_halfway(log_tau_2, log_v_2, 9)),
         np.array([99**0.5, 1]) / (99**0.5 + 1),
         rtol=1e-6,
     )

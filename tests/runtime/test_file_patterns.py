@@ -61,7 +61,7 @@ def test_two_names_of_one_folder_are_two_folders(here):
 
 def test_a_file_under_two_spellings_is_one(here):
     patterns = ["b/a.txt", "./b/*.txt", str(here / "b" / "**")]
-    found = file_patterns.matching_files(patterns, "files")
+    found = file_patterns.files_in_pattern_order(patterns, "files")
     assert found == ["b/a.txt", f"{here}/b/c/a.txt", f"{here}/b/c/d.json"]
 
 
@@ -84,12 +84,12 @@ def test_links_to_what_is_not_there_are_told(here):
     (here / "gone.txt").symlink_to("nowhere.txt")
     assert file_patterns.files_of_pattern("*.txt") == ["a.txt"]
     with pytest.raises(InputError, match=r"no file .*: it is a link to nowhere.txt, which is not"):
-        file_patterns.matching_files(["gone.txt"], "files")
+        file_patterns.files_in_pattern_order(["gone.txt"], "files")
     (here / "b" / "big.txt").symlink_to("../.git/annex/objects/x1/SHA256E-s9--0.txt")
     with pytest.raises(InputError, match=r"b/big.txt is a link of git-annex .*annex get b/big.txt"):
         file_patterns.files_of_pattern("**/*.txt")
     with pytest.raises(InputError, match=r"no file matches 'aaa.*: no name is longer"):
-        file_patterns.matching_files(["a" * 300], "files")
+        file_patterns.files_in_pattern_order(["a" * 300], "files")
 
 
 def test_a_name_that_is_not_utf8_is_told(here):

@@ -17,7 +17,7 @@ def take(names, folder, told):
     os.environ |= {"PATH": folder, pick_device.VISIBLE: names}
     tempfile.tempdir = folder
     pick_device.WAIT_SECONDS = 0.02
-    told.send((pick_device.claim_gpu_name(), os.environ[pick_device.VISIBLE]))
+    told.send((pick_device.claim_gpu_if_several(), os.environ[pick_device.VISIBLE]))
     told.recv()
 
 
@@ -61,7 +61,7 @@ def test_a_single_gpu_is_shared_and_none_is_no_matter(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for names in ("GPU-0a1b", ""):
         monkeypatch.setenv(pick_device.VISIBLE, names)
-        assert pick_device.claim_gpu_name() is None
+        assert pick_device.claim_gpu_if_several() is None
         assert os.environ[pick_device.VISIBLE] == names
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +125,7 @@ def test_more_processes_of_a_run_than_gpus_are_refused(monkeypatch):
     monkeypatch.setenv(pick_device.VISIBLE, "a,b")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "3")
     with pytest.raises(InputError, match=r"3 processes .* for 2 visible GPUs: .*per-node 2"):
-        pick_device.claim_gpu_name()
+        pick_device.claim_gpu_if_several()
 
 
 GiB = 2**30
@@ -153,7 +153,7 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
     monkeypatch.setattr(pick_device, "pick_device", lambda kind: kind)
     monkeypatch.setattr(devices, "describe_device", lambda place: f"cuda: {name}")
     monkeypatch.setattr(devices, "gpu_memory_bytes", lambda place: int(memory * GiB))
-    pick_device.warn_of_other_gpu(planned, "cuda")
+    pick_device.claim_gpu_and_warn_of_other(planned, "cuda")
     told = f"planned for accelerator: {planned}, and this GPU is {name} with {memory:.0f} GiB: "
     assert [message.startswith(told) for message in caplog.messages] == [True] * another
 
@@ -161,4 +161,4 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
 def test_jobs_without_a_planned_gpu_look_at_none(monkeypatch):
     monkeypatch.setattr(pick_device, "pick_device", lambda kind: pytest.fail("a GPU was asked for"))
     for planned, device in (("cpu", "auto"), ("cpu", "cuda"), ("tpu-v4", "xla"), ("h100", "cpu")):
-        pick_device.warn_of_other_gpu(planned, device)
+        pick_device.claim_gpu_and_warn_of_other(planned, device)

@@ -134,7 +134,7 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, capl
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
     with held(tmp_path) as holder:
         threading.Timer(0.2, holder.kill).start()
-        locks.await_lease_end(tmp_path, minutes=1)
+        locks.await_lease_end_or_timeout(tmp_path, minutes=1)
         with locks.acquire_lease(tmp_path):
             pass
     (told,) = caplog.messages
@@ -142,7 +142,7 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, capl
     assert told.endswith("waiting here for 1 minutes at most")
     # And no longer than asked.
     with locks.acquire_lease(tmp_path):
-        locks.await_lease_end(tmp_path, minutes=0.001)
+        locks.await_lease_end_or_timeout(tmp_path, minutes=0.001)
         assert locks.is_lease_held(tmp_path)
 
 

@@ -13,9 +13,9 @@ from pipeline.runtime import signal_handler
 def test_a_signal_to_save_is_told_once_and_ends_nothing():
     with signal_handler.handle_signals() as asked:
         signal.raise_signal(signal.SIGUSR1)
-        assert asked.take_checkpoint_request()
-        assert not asked.take_checkpoint_request()
-        asked.raise_if_stopped()
+        assert asked.take_save_or_stop_request()
+        assert not asked.take_save_or_stop_request()
+        asked.raise_if_stop_taken()
 
 
 def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
@@ -28,18 +28,18 @@ def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
 
     asked = signal_handler.SignalState()
     asked._save = Late()
-    assert asked.take_checkpoint_request()
-    assert asked.take_checkpoint_request()
-    assert not asked.take_checkpoint_request()
+    assert asked.take_save_or_stop_request()
+    assert asked.take_save_or_stop_request()
+    assert not asked.take_save_or_stop_request()
 
 
 @pytest.mark.parametrize("number", signal_handler.STOPS)
 def test_a_signal_to_end_asks_for_a_checkpoint_first(number):
     with signal_handler.handle_signals() as asked:
         signal.raise_signal(number)
-        assert asked.take_checkpoint_request()
+        assert asked.take_save_or_stop_request()
         with pytest.raises(signal_handler.Interrupted, match=number.name):
-            asked.raise_if_stopped()
+            asked.raise_if_stop_taken()
 
 
 def test_a_second_ctrl_c_does_not_wait():
@@ -53,16 +53,16 @@ def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
     with signal_handler.handle_signals(alone=False) as asked:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
-        assert asked.take_checkpoint_request()
+        assert asked.take_save_or_stop_request()
         with pytest.raises(signal_handler.Interrupted, match="SIGINT"):
-            asked.raise_if_stopped()
+            asked.raise_if_stop_taken()
 
 
 def test_the_signal_to_save_can_be_another_one():
     with signal_handler.handle_signals("USR2") as asked:
         assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
         signal.raise_signal(signal.SIGUSR2)
-        assert asked.take_checkpoint_request()
+        assert asked.take_save_or_stop_request()
 
 
 def test_handlers_are_as_before_afterwards():
@@ -78,7 +78,7 @@ def test_a_thread_that_is_not_the_main_one_notes_nothing():
 
     def work():
         with signal_handler.handle_signals() as asked:
-            found.append(asked.take_checkpoint_request())
+            found.append(asked.take_save_or_stop_request())
 
     thread = threading.Thread(target=work)
     thread.start()

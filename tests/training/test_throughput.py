@@ -15,7 +15,7 @@ def test_flops_are_six_a_weight_and_attentions_products():
     expected = 6 * (2 * block + 16 * 12) + 12 * 2 * 8 * 10
     assert step_log.model_flops_per_token(net, SHAPE, 10) == expected
     # What a plan assumes before there is a model.
-    assert run_estimates.model_flops_per_token(SHAPE, 16, 10) == expected
+    assert run_estimates.training_flops_per_token(SHAPE, 16, 10) == expected
 
 
 @pytest.mark.parametrize(

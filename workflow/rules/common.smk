@@ -45,7 +45,7 @@ onstart:
 
 
 onsuccess:
-    for line in plan_hints.closing_hints(PLAN):
+    for line in plan_hints.finished_workflow_hints(PLAN):
         logger.warning(line)
 
 

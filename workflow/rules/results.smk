@@ -133,7 +133,7 @@ rule article:
     resources:
         **TAKES.resources("article"),
     params:
-        shown=PLAN.paper_outputs,
+        shown=PLAN.paper_table_and_figure_names,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
