@@ -42,7 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = chosen.pop("command")
     with signal_handler.record_and_raise_sigints() as interrupts:
         try:
-            return _print_answer(_run_command(command, chosen, words))
+            _print_answer(_run_command(command, chosen, words))
+            return 0
         except KeyboardInterrupt:
             return _report_failure(command, *INTERRUPTED)
         except Exception as error:
@@ -60,10 +61,10 @@ def _explain_error(error: Exception) -> tuple[str, int] | None:
         return str(error), MISTAKE
     if isinstance(error, signal_handler.Interrupted):
         return str(error), signal_handler.STOPPED
-    if shortage := errors.shortage_message(error):
+    if shortage := errors.process_resource_shortage_message(error):
         return shortage, MISTAKE
-    if isinstance(error, OSError) and errors.is_user_fixable(error):
-        return str(errors.user_fixable_input_error(error)), MISTAKE
+    if isinstance(error, OSError) and errors.is_user_fixable_write_error(error):
+        return str(errors.explained_write_error(error)), MISTAKE
     if uncompiled := errors.remedy_for_failed_compilation(error):
         return uncompiled, MISTAKE
     package = (getattr(error, "name", None) or "").partition(".")[0]
@@ -99,7 +100,7 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             minutes = chosen.pop("wait")
             if minutes and not launch.is_launched_training_process():
                 locks.await_lease_end_or_timeout(chosen["given"].parent, minutes)
-            chosen = _arguments_of_process(chosen, words)
+            chosen = _exec_torchrun_or_adapt_arguments(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.
             from pipeline.planning import stages
@@ -126,8 +127,10 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
         return called(chosen.pop("given"), **chosen)
 
 
-def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """The arguments of one process of a training, which this becomes several of where asked to."""
+def _exec_torchrun_or_adapt_arguments(
+    chosen: dict[str, Any], words: Sequence[str]
+) -> dict[str, Any]:
+    """The arguments of one process of a training; asked for several, becomes torchrun instead."""
     processes, threads, nodes = chosen["processes"], chosen["threads"], chosen.pop("nodes")
     launch.refuse_several_xla_nodes(nodes, chosen["device"])
     # One process has all chips of a TPU VM.
@@ -139,11 +142,11 @@ def _arguments_of_process(chosen: dict[str, Any], words: Sequence[str]) -> dict[
     return {**chosen, "threads": each}
 
 
-def _print_answer(answer: bytes | str | None) -> int:
+def _print_answer(answer: bytes | str | None) -> None:
     """Writes a command's answer; a reader who has seen enough (`| head`) is no fault."""
     if sys.stdout is None:
         # Whoever closed it wants no answer.
-        return 0
+        return
     try:
         if isinstance(answer, bytes):
             sys.stdout.buffer.write(answer)
@@ -154,11 +157,10 @@ def _print_answer(answer: bytes | str | None) -> int:
         # The interpreter flushes again at its end; nothing must be left to write.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            return 0
-        if not errors.is_user_fixable(error):
+            return
+        if not errors.is_user_fixable_write_error(error):
             raise
-        raise errors.user_fixable_input_error(error, Path("the answer")) from error
-    return 0
+        raise errors.explained_write_error(error, Path("the answer")) from error
 
 
 def _exit_without_teardown(code: int) -> NoReturn:

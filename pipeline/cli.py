@@ -180,7 +180,7 @@ def _hint_at_library(words: Sequence[str], known: Collection[str]) -> str | None
     )
 
 
-def warm_up(names: Iterable[str]) -> None:
+def cache_validators_and_versions(stage_names: Iterable[str]) -> None:
     """Does what each job of these stages begins with, once for the forks of a process."""
     from pipeline.planning import stages
     from pipeline.runtime import environment, manifests, validate_settings
@@ -188,7 +188,7 @@ def warm_up(names: Iterable[str]) -> None:
     for kind in (*manifests.STAGES.values(), manifests.CHECKPOINT):
         validate_settings.warm_up_validation(kind, extra="ignore")
     environment.computing_package_versions(None)
-    for name in stages.SETTINGS.keys() & names:
+    for name in stages.SETTINGS.keys() & stage_names:
         validate_settings.warm_up_validation(
             environment.import_attribute(stages.SETTINGS[name], name, name)
         )
@@ -254,7 +254,7 @@ def _workers(about: str) -> Argument:
     return _option("--workers", about, type=integer_parser(1), metavar="N")
 
 
-def _switch(name: str, about: str) -> Argument:
+def _environment_switch(name: str, about: str) -> Argument:
     """A switch of the command line, or of the environment: not without a value, by 0 or false."""
     variable = f"PIKE_{name[2:].upper()}"
     on = os.environ.get(variable, "").strip().lower() not in ("", "0", "false")
@@ -300,9 +300,10 @@ def commands() -> list[Command]:
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
                     "GPU's)", type=number_parser(1),
                     default=os.environ.get("PIKE_PEAK_FLOPS") or None),
-            _switch("--shard", "each of several processes or chips keeps only its part of "
-                    "weights and optimizer states"),
-            _switch("--recompute", "compute blocks again in the backward pass, for memory")),
+            _environment_switch("--shard", "each of several processes or chips keeps only its part "
+                    "of weights and optimizer states"),
+            _environment_switch("--recompute", "compute blocks again in the backward pass, for "
+                    "memory")),
         _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
             _path("--tasks", "folder of the fetched downstream tasks", default=None), device,

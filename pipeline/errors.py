@@ -42,16 +42,16 @@ _NO_MEMORY = re.compile(
 """How libraries that raise no MemoryError say it."""
 
 
-def refuse_shortage(error: BaseException) -> None:
+def refuse_process_resource_shortage(error: BaseException) -> None:
     """Raises an InputError where an error is of too little memory, files or processes.
 
     What reads a file asks it before it calls the file damaged.
     """
-    if told := shortage_message(error):
+    if told := process_resource_shortage_message(error):
         raise InputError(told) from error
 
 
-def shortage_message(error: BaseException) -> str | None:
+def process_resource_shortage_message(error: BaseException) -> str | None:
     """What a process has too little of, and what to do; None of any other error."""
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
@@ -81,8 +81,8 @@ def remedy_for_failed_compilation(error: BaseException) -> str | None:
     )
 
 
-def remedy_for_write_error(error: BaseException) -> str:
-    """What to do where a file could not be written, by what a library says of it."""
+def write_error_remedy_else_free_space(error: BaseException) -> str:
+    """What to do where a file could not be written, by what a library says; else free space."""
     number = getattr(error, "errno", None)
     for known in _MENDABLE:
         if f"os error {known})" in str(error) or os.strerror(known) in str(error):
@@ -101,25 +101,25 @@ def explain_disk_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        refuse_shortage(error)
-        if not is_user_fixable(error):
+        refuse_process_resource_shortage(error)
+        if not is_user_fixable_write_error(error):
             raise
         # No name is given to what is raised: it would hold itself by this frame, and open files.
-        raise user_fixable_input_error(error, path) from error
+        raise explained_write_error(error, path) from error
 
 
-def is_user_fixable(error: OSError) -> bool:
+def is_user_fixable_write_error(error: OSError) -> bool:
     """Whether it is a trouble that a user can mend."""
     return error.errno in _MENDABLE
 
 
-def user_fixable_input_error(error: OSError, path: Path | None = None) -> InputError:
-    """What a user is told of a trouble that they can mend, met in writing `path` if it is given.
+def explained_write_error(fixable: OSError, written: Path | None = None) -> InputError:
+    """What a user is told of a trouble that they can mend, met in writing `written` if it is given.
 
     An error that names a file elsewhere is of that file.
     """
-    remedy = _MENDABLE[error.errno or 0]
-    named = error.filename if isinstance(error.filename, str) else str(path or "a file")
-    if path and path.absolute().parent in Path(named).absolute().parents:
-        return InputError(f"{path} cannot be written: {error}: {remedy}")
-    return InputError(f"{named} cannot be used: {error}: {remedy}")
+    remedy = _MENDABLE[fixable.errno or 0]
+    named = fixable.filename if isinstance(fixable.filename, str) else str(written or "a file")
+    if written and written.absolute().parent in Path(named).absolute().parents:
+        return InputError(f"{written} cannot be written: {fixable}: {remedy}")
+    return InputError(f"{named} cannot be used: {fixable}: {remedy}")

@@ -111,5 +111,5 @@ def open_documents(path: Path) -> Iterator[pq.ParquetFile]:
         with pq.ParquetFile(path) as file:
             yield file
     except (pa.ArrowInvalid, OSError) as error:
-        errors.refuse_shortage(error)
+        errors.refuse_process_resource_shortage(error)
         raise InputError(f"{path} cannot be read ({error}): download it anew") from error

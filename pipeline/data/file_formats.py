@@ -79,7 +79,7 @@ class SourceFile:
         try:
             yield
         except (OSError, pa.ArrowException, EOFError, zlib.error, UnicodeDecodeError) as error:
-            errors.refuse_shortage(error)
+            errors.refuse_process_resource_shortage(error)
             told = (how for part, how in _REMEDIES.items() if part in str(error))
             remedy = next(told, "fetch or make it anew, or name it in `exclude`")
             remedy = remedy.format(path=shlex.quote(str(self.path)))

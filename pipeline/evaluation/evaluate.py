@@ -73,7 +73,7 @@ TableRows = dict[str, list[tuple[Any, ...]]]
 """Rows of every table of one checkpoint in the order of its columns, the step left out."""
 
 
-def evaluate_run(
+def evaluate_chosen_checkpoints(
     settings: Path,
     run: Path,
     corpora: Path,
@@ -82,9 +82,10 @@ def evaluate_run(
     tasks: Path | None = None,
     device: str = "auto",
 ) -> None:
-    """Evaluates a run's checkpoints; `{run}/evaluations` appears whole, replacing one before it.
+    """Evaluates the checkpoints of a run that the settings choose: all or the last.
 
-    `settings` is JSON of the fields of `Evaluation`; the rest is as `pike evaluate --help` has it.
+    `{run}/evaluations` appears whole, replacing one before it. `settings` is JSON of the fields of
+    `Evaluation`; the rest is as `pike evaluate --help` has it.
 
     Raises:
         InputError: wrong settings, a run without manifest, damaged or missing corpora, tasks or
@@ -171,7 +172,7 @@ def _evaluate_model(
     for one in questions:
         result = answers.ask_model(model, one, batch_tokens=batch_tokens)
         rows["accuracies"] += answers.accuracy_rows_by_metric(one, result)
-        rows["choices"] += answers.choice_rows(one, result)
+        rows["choices"] += answers.choice_rows_by_item(one, result)
     return rows
 
 
@@ -188,15 +189,15 @@ def _measure_finite_loss(
     return result
 
 
-def write_tables(folder: Path, step: int, rows: TableRows) -> list[Path]:
+def write_tables(new_folder: Path, step: int, rows: TableRows) -> list[Path]:
     """Writes one Parquet file per table, without rows too but for those on request."""
-    folder.mkdir(parents=True)
+    new_folder.mkdir(parents=True)
     written = []
     for name, of_table in rows.items():
         if of_table or name not in ON_REQUEST:
             columns = TABLES[name].names
             records = [dict(zip(columns, (step, *row), strict=True)) for row in of_table]
-            written.append(folder / f"{name}.parquet")
+            written.append(new_folder / f"{name}.parquet")
             table = pa.Table.from_pylist(records, TABLES[name])
             pq.write_table(table, written[-1], compression="zstd")
     return written

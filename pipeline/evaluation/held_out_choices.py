@@ -60,8 +60,8 @@ class DomainItems:
     solved_T: tuple[int, ...]
     """The tokens of as many solved items, one behind another."""
 
-    def question_items(self, eos: int) -> list[EncodedItem]:
-        """The items as they are asked; candidates alone stand behind the end of a document."""
+    def encoded_items(self, *, unconditional_token: int) -> list[EncodedItem]:
+        """The items as they are asked; candidates alone stand behind the token."""
         columns = zip(
             *(self.names, self.documents, self.gold_I.tolist()),
             *(self.context_IxC.tolist(), self.candidate_IxNxW.tolist()),
@@ -74,7 +74,7 @@ class DomainItems:
                 gold=gold,
                 context_C=(*self.solved_T, *context),
                 candidates=tuple(candidates),
-                unconditional_C=(eos,),
+                unconditional_C=(unconditional_token,),
                 characters=(),
                 bytes=(),
                 shots=self.shots,
@@ -91,8 +91,8 @@ class DomainItems:
             "sha256": self.digest,
         }
 
-    def shortage_problem(self, choice: Choice) -> str | None:
-        """Why there are too few items for a task, or None. A task is never padded."""
+    def too_few_documents_problem(self, choice: Choice) -> str | None:
+        """Why items of too few documents make no task, or None. A task is never padded."""
         result = len(set(self.documents))
         if result >= FEWEST_DOCUMENTS:
             return None
@@ -138,7 +138,7 @@ def build_items(
     """
     shots = choice.shots if isinstance(choice, FewShot) else 0
     wanted = choice.items + shots
-    passages = _choose_passages(held_out, train, choice, wanted, word_start_V)
+    passages = _choose_passages(held_out, train, choice, POOL * wanted, word_start_V)
     able = [p for p in passages if len(p.start_S)]
     orders = first_epochs([_keyed_order(len(p.start_S), p.key) for p in able])
     of_each = [
@@ -160,17 +160,17 @@ def _choose_passages(
     held_out: Corpus,
     train: Corpus,
     choice: Choice,
-    wanted: int,
+    at_most: int,
     word_start_V: npt.NDArray[np.bool_],
 ) -> list[_Passage]:
-    """Documents long enough, in the order of their hashes, without what the training text has."""
+    """Documents long enough, in the order of their hashes; some may be left without a start."""
     documents = held_out.document_records()
     end_D = np.cumsum(documents["tokens"], dtype=np.int64)
     text_D = documents["tokens"].astype(np.int64) - 1
     long_D = np.flatnonzero(text_D >= choice.min_document_tokens)
     # np.unique sorts by hash and keeps the first of equal documents.
     hash_P, first_P = np.unique(documents["hash"][long_D], return_index=True)
-    pool_P = long_D[first_P][: POOL * wanted]
+    pool_P = long_D[first_P][:at_most]
     most = max(MOST_TOKENS_READ, 2 * choice.min_document_tokens)
     token_PxT = []
     for document in pool_P:
@@ -182,10 +182,10 @@ def _choose_passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _keep_unseen_starts(result, train, choice)
+    return _each_limited_to_unseen_starts(result, train, choice)
 
 
-def _keep_unseen_starts(
+def _each_limited_to_unseen_starts(
     passages: Sequence[_Passage], train: Corpus, choice: Choice
 ) -> list[_Passage]:
     if not passages:

@@ -211,12 +211,12 @@ def score_questions(
         InputError: a likelihood is no finite number; the message begins with the question's index.
     """
     if model.takes_layouts:
-        in_order = _score_rows_in_batches(model, questions, batch_tokens)
+        in_order = _score_one_row_per_question(model, questions, batch_tokens)
     else:
         alone = [
             Question(q.context_C, [candidate]) for q in questions for candidate in q.candidates
         ]
-        sums = iter(_score_rows_in_batches(model, alone, batch_tokens))
+        sums = iter(_score_one_row_per_question(model, alone, batch_tokens))
         in_order = [np.array([next(sums)[0] for _ in q.candidates]) for q in questions]
     for index, own in enumerate(in_order):
         if not np.isfinite(own).all():
@@ -227,7 +227,7 @@ def score_questions(
     return in_order
 
 
-def _score_rows_in_batches(
+def _score_one_row_per_question(
     model: Transformer, questions: Sequence[Question], batch_tokens: int
 ) -> list[Floats]:
     """Each question's sums, from a row for each."""
@@ -250,7 +250,7 @@ def _score_rows_in_batches(
             lengths = [P + len(row.token_L) for row in rows]
             if compiles:
                 lengths = [max(SHORTEST, 1 << (length - 1).bit_length()) for length in lengths]
-            for numbers in _batches_by_length(lengths, batch_tokens):
+            for numbers in _batches_longest_first(lengths, batch_tokens):
                 members, longest = [rows[i] for i in numbers], lengths[numbers[0]]
                 count = len(members)
                 if compiles:
@@ -266,7 +266,7 @@ def _score_rows_in_batches(
     return [result[index] for index in range(len(questions))]
 
 
-def _batches_by_length(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
+def _batches_longest_first(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
     """Indices of rows, longest first, so many that padded they keep within the budget."""
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

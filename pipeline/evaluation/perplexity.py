@@ -56,7 +56,7 @@ class Perplexity:
     """Nats of each scored token."""
 
 
-def choose_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
+def evenly_spread_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
     """Chooses at most `at_most` windows of `length` tokens, spread evenly over the split.
 
     The first token of the stream is never a target, and what is left behind the last whole

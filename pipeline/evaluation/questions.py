@@ -59,10 +59,10 @@ def prepare_domains(
                 f"{folder} was not packed with {tokenizer.path}: give the tokenizer that packed "
                 "it, or pack it anew"
             )
-        windows, search = perplexity.choose_windows(held_out, length, evaluation.rows), None
+        windows, search = perplexity.evenly_spread_windows(held_out, length, evaluation.rows), None
         if evaluation.search or evaluation.token_losses:
             searched = Corpus.open(folder, "search", verify=True)
-            search = perplexity.choose_windows(searched, length, evaluation.rows)
+            search = perplexity.evenly_spread_windows(searched, length, evaluation.rows)
         domain, task = EvaluatedDomain(name, windows, search, [], {}), f"continuation-{name}"
         prepared.append(domain)
         if word_start_V is None:
@@ -72,11 +72,12 @@ def prepare_domains(
         for choice in choices:
             asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
             way = task + (f", {asked.shots}-shot" if asked.shots else "")
-            if shortage := asked.shortage_problem(choice):
+            if shortage := asked.too_few_documents_problem(choice):
                 log.warning("%s is skipped: %s", way, shortage)
                 domain.skipped[way] = shortage
                 continue
-            items, facts = asked.question_items(held_out.eos), asked.manifest_facts()
+            items = asked.encoded_items(unconditional_token=held_out.eos)
+            facts = asked.manifest_facts()
             shots = (asked.shots, "pmi")
             domain.questions.append(QuestionSet(way, task, *shots, CONTINUATION, items, facts))
     return prepared

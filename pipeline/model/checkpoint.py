@@ -105,10 +105,10 @@ def write_checkpoint(folder: Path, snapshot: Snapshot) -> None:
             facts = {**snapshot.facts, "sha256": sums}
             atomic_files.write_json(partial / atomic_files.MANIFEST, facts)
     except (OSError, SafetensorError) as error:
-        errors.refuse_shortage(error)
+        errors.refuse_process_resource_shortage(error)
         raise InputError(
             f"checkpoint {folder} could not be written ({error}): "
-            f"{errors.remedy_for_write_error(error)}; the same command then goes on "
+            f"{errors.write_error_remedy_else_free_space(error)}; the same command then goes on "
             "from the checkpoint before"
         ) from error
 

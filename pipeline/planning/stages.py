@@ -17,7 +17,7 @@ STAGES = {
     "fetch": "pipeline.tasks.fetch:fetch_tasks",
     "pretrain": "pipeline.training.train:pretrain",
     "mixture": "pipeline.training.find_mixture:find_mixture",
-    "evaluate": "pipeline.evaluation.evaluate:evaluate_run",
+    "evaluate": "pipeline.evaluation.evaluate:evaluate_chosen_checkpoints",
     "probe": "pipeline.evaluation.gradient_similarities:probe_gradients",
     "theory": "pipeline.theory.stage:write_theory_records",
     "database": "pipeline.results.database:build_database",

@@ -73,9 +73,9 @@ def write_database(
     # A commit that the disk does not take is an error of the transaction.
     except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException) as error:
         first = str(error).splitlines()[0]
-        errors.refuse_shortage(error)
+        errors.refuse_process_resource_shortage(error)
         raise InputError(
-            f"{out} cannot be written ({first}): {errors.remedy_for_write_error(error)}"
+            f"{out} cannot be written ({first}): {errors.write_error_remedy_else_free_space(error)}"
         ) from error
     settings_of_it = manifest_places.database_settings(experiment.plain_values())
     snapshot.write_manifest(

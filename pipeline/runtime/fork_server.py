@@ -86,7 +86,7 @@ def warm_up_for_jobs(module_by_command: Mapping[str, str]) -> None:
     for module in (*module_by_command.values(), "pandas", "pyarrow.dataset"):
         importlib.import_module(module)
     # A job spends a sixth of a second on what is the same for all.
-    importlib.import_module("pipeline.cli").warm_up(module_by_command)
+    importlib.import_module("pipeline.cli").cache_validators_and_versions(module_by_command)
     packages = tuple(f"{name}." for name in code_fingerprint.FIRST_PARTY)
     code_fingerprint.fingerprint(*(name for name in sys.modules if name.startswith(packages)))
     gc.collect()

@@ -94,6 +94,6 @@ def _is_temporary(error: BaseException) -> bool:
     answer = getattr(error, "response", None)
     if answer is not None:
         return answer.status_code in _PASSING
-    if isinstance(error, OSError) and errors.is_user_fixable(error):
+    if isinstance(error, OSError) and errors.is_user_fixable_write_error(error):
         return False
     return not (constants.HF_HUB_OFFLINE or isinstance(error, FileNotFoundError))

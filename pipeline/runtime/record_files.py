@@ -42,5 +42,5 @@ def read_records_by_suffix(path: Path, remedy: str) -> Iterator[Any]:
     except InputError:
         raise
     except (OSError, EOFError, zlib.error, ValueError, RecursionError, pa.ArrowException) as error:
-        errors.refuse_shortage(error)
+        errors.refuse_process_resource_shortage(error)
         raise InputError(f"{place} cannot be read ({error}): {remedy}") from error

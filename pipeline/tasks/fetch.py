@@ -99,7 +99,7 @@ def _fetch_task(
         if split != CURATED_SPLIT:
             unusable.update(_unusable_rows(task, split, kept[split]))
     if task.curated:
-        kept[DEMONSTRATIONS] = _curated_records(task, kept.pop(CURATED_SPLIT))
+        kept[DEMONSTRATIONS] = _records_of_curated_demonstrations(task, kept.pop(CURATED_SPLIT))
     verified = all(task.files[split].sha256 for split in sources)
     facts = {
         "task": task.name,
@@ -158,7 +158,7 @@ def _unusable_rows(task: Task, split: str, records: Sequence[Record]) -> dict[st
     return result
 
 
-def _curated_records(task: Task, records: Sequence[Record]) -> list[Record]:
+def _records_of_curated_demonstrations(task: Task, records: Sequence[Record]) -> list[Record]:
     """The records of the curated demonstrations, in the list's order; of one key the first."""
     found: dict[str, Record] = {}
     for number, record in enumerate(records):

@@ -120,8 +120,8 @@ class PreparedTask:
         return digest.hexdigest()
 
 
-def prepare_task(folder: Path, spec: TaskSpec) -> PreparedTask:
-    """Rows and demonstrations of a task that was fetched to a folder of its own in `folder`.
+def prepare_task(tasks_folder: Path, spec: TaskSpec) -> PreparedTask:
+    """Rows and demonstrations of a task that was fetched to a folder of its own in `tasks_folder`.
 
     Raises:
         InputError: the task is unknown, not fetched, damaged, of another schema or without labels;
@@ -132,7 +132,7 @@ def prepare_task(folder: Path, spec: TaskSpec) -> PreparedTask:
     if split not in known:
         told = ", ".join(known)
         raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
-    place = folder / task.name
+    place = tasks_folder / task.name
     manifest = _read_task_manifest(place, task)
     records = read_task_records(place, split, manifest)
     count = min(spec.items or task.items or len(records), len(records))
@@ -149,13 +149,15 @@ def prepare_task(folder: Path, spec: TaskSpec) -> PreparedTask:
         behind = range(count, len(records))
         others = list(_rows_of_records(task, split, records, behind, spec.leave_out))
         candidates = demonstration_candidates(task, rows, others, spec.demonstrations_seed)
-    return PreparedTask(task, spec, rows, take_demonstrations(task, rows, candidates, spec.shots))
+    demonstrations = candidates[: spec.shots]
+    refuse_unfit_demonstrations(task, rows, demonstrations, spec.shots)
+    return PreparedTask(task, spec, rows, demonstrations)
 
 
-def read_task_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
+def read_task_records(task_folder: Path, name: str, manifest: Mapping[str, Any]) -> list[Record]:
     """The records of one file, without its suffix, of a fetched task, whose manifest lists it."""
-    path = folder / f"{name}.jsonl"
-    remake = f"fetch it anew with `{program_command('pike')} fetch {folder.name}`"
+    path = task_folder / f"{name}.jsonl"
+    remake = f"fetch it anew with `{program_command('pike')} fetch {task_folder.name}`"
     listed = manifest["files"].get(path.name)
     if listed is None or not path.is_file():
         raise InputError(f"{path} does not exist: {remake}")
@@ -165,12 +167,12 @@ def read_task_records(folder: Path, name: str, manifest: Mapping[str, Any]) -> l
     return [json.loads(line) for line in content.splitlines()]
 
 
-def _read_task_manifest(folder: Path, task: Task) -> Mapping[str, Any]:
-    path = folder / atomic_files.MANIFEST
+def _read_task_manifest(task_folder: Path, task: Task) -> Mapping[str, Any]:
+    path = task_folder / atomic_files.MANIFEST
     if not path.is_file():
         raise InputError(
             f"{path} does not exist: {task.name} was not fetched; do it with "
-            f"`{program_command('pike')} fetch {task.name} --out {folder.parent}`"
+            f"`{program_command('pike')} fetch {task.name} --out {task_folder.parent}`"
         )
     result = manifests.read_manifest(path, "fetch", "fetch it anew")
     if result["task"] != task.name:
@@ -183,10 +185,10 @@ def _rows_of_records(
     split: str,
     records: Sequence[Record],
     numbers: Iterable[int],
-    leave_out: Sequence[str] = (),
+    places_left_out: Sequence[str] = (),
 ) -> Iterator[Row]:
     for number in numbers:
-        if (place := f"{split}:{number}") not in leave_out:
+        if (place := f"{split}:{number}") not in places_left_out:
             try:
                 yield task.row(records[number], place)
             except InputError as error:
@@ -203,28 +205,26 @@ def demonstration_candidates(
     """
     taken = {row.cluster for row in asked}
 
-    def place(row: Row) -> str:
+    def sort_key(row: Row) -> str:
         text = f"{SALT}|{task.language}|{seed}|{row.key}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    return sorted((row for row in others if row.cluster not in taken), key=place)
+    return sorted((row for row in others if row.cluster not in taken), key=sort_key)
 
 
-def take_demonstrations(
-    task: Task, asked: Sequence[Row], candidates: Sequence[Row], shots: int
-) -> list[Row]:
-    """The first `shots` candidates; an InputError where they are too few, or one is asked."""
-    if shots > len(candidates):
+def refuse_unfit_demonstrations(
+    task: Task, asked: Sequence[Row], demonstrations: Sequence[Row], shots: int
+) -> None:
+    """Raises InputError where they are fewer than `shots`, or one of them is asked."""
+    if shots > len(demonstrations):
         raise InputError(
-            f"{task.name}: {shots} shots were asked for, but there are {len(candidates)} "
+            f"{task.name}: {shots} shots were asked for, but there are {len(demonstrations)} "
             "demonstrations: lower shots" + ("" if task.curated else ", or items")
         )
-    taken = list(candidates[:shots])
     questions = {row.query for row in asked}
-    for row in taken:
+    for row in demonstrations:
         if row.query in questions:
             raise InputError(
                 f"{task.name}: the demonstration {row.key!r} is also an evaluated question: "
                 "evaluate another split"
             )
-    return taken

@@ -97,7 +97,9 @@ def convergence_problems_and_starts() -> list[tuple[Problem, Floats]]:
     ]
 
 
-def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> list[Row]:
+def convergence_rows(
+    pike_paths: int, uniform_paths: int, generator: np.random.Generator
+) -> list[Row]:
     """Steps until each target is reached, by problem, method and step size.
 
     Step sizes: that of the method's own theorem, and of this times 1, 2, 4 ... the one that gets
@@ -109,7 +111,8 @@ def convergence_rows(seeds: int, paths: int, generator: np.random.Generator) -> 
         known = measure_constants(problem, start_D, DELTA, ROWS)
         pike = "conceptual PiKE", known.pike_step_size(), "max", known.pike_iteration_bound()
         uniform = "uniform", known.uniform_step_size(), "sum", known.uniform_iteration_bound()
-        for (method, eta, own, bound), count, longest in ((pike, seeds, 2), (uniform, paths, 4)):
+        both = (pike, pike_paths, 2), (uniform, uniform_paths, 4)
+        for (method, eta, own, bound), count, longest in both:
             tried = {
                 size: steps_until_targets(
                     problem, start_D, known, method, size, count, HORIZON, generator

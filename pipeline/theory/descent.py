@@ -55,7 +55,9 @@ def is_bound_valid(conflict: float, weights_K: Floats) -> bool:
     return bool(weights_K.min() > 0) and beta_constant(conflict, weights_K) > 0
 
 
-def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int) -> Row:
+def bounds_and_constants(
+    problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int
+) -> Row:
     """The right-hand side of `eq: theorem1` at a point, and the constants that it is made of.
 
     The bounds `printed` and `of_sum` are infinite where beta is not positive.
@@ -65,12 +67,12 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
     L, L_sum = problem.smoothness_constant(), problem.smoothness_of_sum()
     now = float(statistics.loss_K.sum())
 
-    def bound(constant: float, factor: float) -> float:
-        if factor <= 0:  # The theorem bounds nothing, and the rule refuses it.
+    def bound_on_next_loss(smoothness: float, beta: float) -> float:
+        if beta <= 0:  # The theorem bounds nothing, and the rule refuses it.
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
         lam_K, kap_K = descent_bound_of_moments(
-            *squares, b, constant, eta, factor, gamma_constant(aligned, K)
+            *squares, b, smoothness, eta, beta, gamma_constant(aligned, K)
         )
         return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
@@ -84,9 +86,9 @@ def bound_row(problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, 
         "gamma": gamma_constant(aligned, K),
         "applies": is_bound_valid(c, weights_K),
         "before": now,
-        "printed": bound(L, beta_constant(c, weights_K)),
-        "of_sum": bound(L_sum, beta_constant(c, weights_K)),
-        "plain": bound(L_sum, 1 - c * (K - 2)) + added,
+        "printed": bound_on_next_loss(L, beta_constant(c, weights_K)),
+        "of_sum": bound_on_next_loss(L_sum, beta_constant(c, weights_K)),
+        "plain": bound_on_next_loss(L_sum, 1 - c * (K - 2)) + added,
     }
 
 
@@ -120,7 +122,7 @@ def descent_problems() -> list[Problem]:
     ]
 
 
-def descent_rows(draws: int, generator: np.random.Generator) -> list[Row]:
+def descent_rows(simulated_steps: int, generator: np.random.Generator) -> list[Row]:
     """The expected loss after a step, simulated and (of quadratics) exact, beside the bounds.
 
     Problems times points (one is 0) times mixtures times step sizes of 1/4 and 1 over the
@@ -133,7 +135,7 @@ def descent_rows(draws: int, generator: np.random.Generator) -> list[Row]:
         for times in (0.25, 1.0):
             eta = times / problem.smoothness_of_sum()
             for mixture, weights_K in _compared_weights(problem, theta_D, eta).items():
-                start_NxD = np.tile(theta_D, (draws, 1))
+                start_NxD = np.tile(theta_D, (simulated_steps, 1))
                 after_NxD = problem.points_after_sgd_step(
                     start_NxD, weights_K, eta, ROWS, generator
                 )
@@ -149,10 +151,10 @@ def descent_rows(draws: int, generator: np.random.Generator) -> list[Row]:
                         "weights": weights_K,
                         "eta": eta,
                         "b": ROWS,
-                        **bound_row(problem, theta_D, weights_K, eta, ROWS),
+                        **bounds_and_constants(problem, theta_D, weights_K, eta, ROWS),
                         "expected": exact,
                         "simulated": after_N.mean(),
-                        "stderr": after_N.std(ddof=1) / math.sqrt(draws),
+                        "stderr": after_N.std(ddof=1) / math.sqrt(simulated_steps),
                     }
                 )
     return rows

@@ -54,7 +54,7 @@ def _weights_of_first_share(first_share_N: Floats) -> Floats:
     return np.stack([first_share_N, 1 - first_share_N], axis=1)
 
 
-def _gradient_variance(first_share_N: Floats, setting: ExampleSetting) -> Floats:
+def _gradient_variance_per_coordinate(first_share_N: Floats, setting: ExampleSetting) -> Floats:
     """Variance of each coordinate of a batch's mean gradient: [N]."""
     return _weights_of_first_share(first_share_N) @ vector(*setting.sigma) ** 2 / setting.b
 
@@ -72,14 +72,14 @@ def optimal_share(theta_Nx2: Floats, setting: ExampleSetting) -> Floats:
     return np.divide(above_N, below_N, out=share_N, where=below_N > 0).clip(0, 1)
 
 
-def expected_static_losses(setting: ExampleSetting, share_N: Floats) -> Floats:
+def expected_static_losses_by_step(setting: ExampleSetting, share_N: Floats) -> Floats:
     """E[L] at every step under each static share: [steps + 1, N].
 
     `eq:ExampleExpectedLoss` holds for E[theta_k^2] in place of theta_k^2, so that the expected loss
     follows step by step without simulation.
     """
     kept_Nx2 = (1 - setting.eta * _weights_of_first_share(share_N)) ** 2
-    added_Nx1 = setting.eta**2 * _gradient_variance(share_N, setting)[:, None]
+    added_Nx1 = setting.eta**2 * _gradient_variance_per_coordinate(share_N, setting)[:, None]
     second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
     result = [second_Nx2.sum(axis=1) / 2]
     for _ in range(setting.steps):
@@ -109,7 +109,7 @@ def simulate_paths(
         share_N = optimal_share(theta_Nx2, setting) if share is None else np.full(paths, share)
         shares.append(share_N.mean())
         noise_Nx2 = generator.standard_normal(theta_Nx2.shape)
-        noise_Nx2 *= np.sqrt(_gradient_variance(share_N, setting))[:, None]
+        noise_Nx2 *= np.sqrt(_gradient_variance_per_coordinate(share_N, setting))[:, None]
         theta_Nx2 = theta_Nx2 - setting.eta * (
             _weights_of_first_share(share_N) * theta_Nx2 + noise_Nx2
         )
@@ -130,7 +130,9 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
         mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
         quantile = two_sided_t_quantile(LEVEL, paths - 1)
-        exact_T = mean_T if share is None else expected_static_losses(setting, vector(share))[:, 0]
+        exact_T = mean_T
+        if share is not None:
+            exact_T = expected_static_losses_by_step(setting, vector(share))[:, 0]
         rows += [
             {
                 "setting": setting.name,
@@ -156,11 +158,11 @@ class BestStatic(NamedTuple):
 def best_static_mixture(setting: ExampleSetting) -> BestStatic:
     """The static share, of 0, 0.01 ... 1, with the lowest last expected loss."""
     share_N = np.linspace(0, 1, 101)
-    last_N = expected_static_losses(setting, share_N)[-1]
+    last_N = expected_static_losses_by_step(setting, share_N)[-1]
     return BestStatic(round(float(share_N[last_N.argmin()]), 2), float(last_N.min()))
 
 
-def paper_example_settings() -> list[ExampleSetting]:
+def compared_settings() -> list[ExampleSetting]:
     """The figure's setting, a grid around it, and one where adaptive mixing loses."""
     starts, noise = ((1.0, 1.0), (3.0, 1.0), (1.0, 3.0)), (0.1, 1.0, 5.0)
     grid = itertools.product(starts, noise, (0.05, 0.2, 0.5), (4, 32))

@@ -37,32 +37,33 @@ class Problem:
 
     def losses(self, theta_NxD: Floats) -> Floats:
         """L_k at each point: [N, K]."""
-        reach_NxKxR = self._projections(theta_NxD)
+        residual_NxKxR = self._term_residuals(theta_NxD)
         if self.shape == "quadratic":
-            return (reach_NxKxR**2).sum(axis=2) / 2
+            return (residual_NxKxR**2).sum(axis=2) / 2
         # log cosh x = log(e^x + e^-x) - log 2, which does not overflow.
-        return (np.logaddexp(reach_NxKxR, -reach_NxKxR) - math.log(2)).sum(axis=2)
+        return (np.logaddexp(residual_NxKxR, -residual_NxKxR) - math.log(2)).sum(axis=2)
 
     def gradients(self, theta_NxD: Floats) -> Floats:
         """The gradients of the L_k at each point: [N, K, D]."""
-        reach_NxKxR = self._projections(theta_NxD)
-        slope_NxKxR = reach_NxKxR if self.shape == "quadratic" else np.tanh(reach_NxKxR)
+        residual_NxKxR = self._term_residuals(theta_NxD)
+        slope_NxKxR = residual_NxKxR if self.shape == "quadratic" else np.tanh(residual_NxKxR)
         return np.einsum("nkr,krd->nkd", slope_NxKxR, self.axes_KxRxD)
 
-    def _projections(self, theta_NxD: Floats) -> Floats:
+    def _term_residuals(self, theta_NxD: Floats) -> Floats:
+        """a_kr . theta - c_kr, what phi is taken of: [N, K, R]."""
         return np.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
 
-    def curvatures(self) -> Floats:
+    def hessian_upper_bounds(self) -> Floats:
         """Hessians of the L_k where phi'' is 1, its largest value: [K, D, D]."""
         return np.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
 
     def smoothness_constant(self) -> float:
         """L of Assumption `as:assumption1`: the Lipschitz constant of the worst grad L_k."""
-        return float(np.linalg.eigvalsh(self.curvatures()).max())
+        return float(np.linalg.eigvalsh(self.hessian_upper_bounds()).max())
 
     def smoothness_of_sum(self) -> float:
         """The Lipschitz constant of grad L, L the sum of the L_k: between L and K L."""
-        return float(np.linalg.eigvalsh(self.curvatures().sum(axis=0)).max())
+        return float(np.linalg.eigvalsh(self.hessian_upper_bounds().sum(axis=0)).max())
 
     def statistics(self, theta_D: Floats) -> Statistics:
         """What estimates of the gradients at a point would be without any error."""
@@ -96,7 +97,7 @@ class Problem:
         assert self.shape == "quadratic", "the series of log cosh does not end"
         step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]
         noise = eta**2 * float(weights_K @ self.variance_K) / b / len(theta_D)
-        trace = float(self.curvatures().sum(axis=0).trace())
+        trace = float(self.hessian_upper_bounds().sum(axis=0).trace())
         return float(self.losses((theta_D + step_D)[None]).sum()) + noise * trace / 2
 
 

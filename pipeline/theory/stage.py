@@ -59,7 +59,7 @@ def theory_records(sizes: TheorySizes) -> dict[str, list[Row]]:
     return {
         "example": example.curve_rows(example.FIGURE, sizes.paths, random_generator(0)),
         "example_settings": example.comparison_rows(
-            example.paper_example_settings(), sizes.paths, random_generator(1)
+            example.compared_settings(), sizes.paths, random_generator(1)
         ),
         "descent": descent.descent_rows(sizes.draws, random_generator(3)),
         "iterations": convergence.convergence_rows(sizes.seeds, sizes.paths, random_generator(5)),

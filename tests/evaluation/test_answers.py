@@ -96,7 +96,7 @@ def of_corpus(packed, documents, **choice):
     made = held_out_choices.build_items(
         *packed(documents), Choice(**{"candidate": 4, **choice}), ALL
     )
-    return question_set(made.question_items(EOS), CONTINUATION)
+    return question_set(made.encoded_items(unconditional_token=EOS), CONTINUATION)
 
 
 def noise(packed, count=300):

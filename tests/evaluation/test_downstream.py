@@ -7,7 +7,7 @@ from recipes import written
 from pike_mixing.errors import InputError
 from pipeline.data import packing, sources
 from pipeline.evaluation import answers
-from pipeline.evaluation.evaluate import evaluate_run
+from pipeline.evaluation.evaluate import evaluate_chosen_checkpoints
 from pipeline.evaluation.questions import task_questions
 from pipeline.model import checkpoint
 from pipeline.runtime import atomic_files
@@ -48,7 +48,8 @@ def ask(tmp_path, prose, tokenizer, finished):
     def evaluated(tasks, folder):
         asked = {"rows": 2, "batch_tokens": 4096, "checkpoints": "last", "tasks": tasks}
         path = written(tmp_path / "evaluation.json", asked)
-        evaluate_run(path, finished, prose, tokenizer.path, tasks=folder, device="cpu")
+        options = {"tasks": folder, "device": "cpu"}
+        evaluate_chosen_checkpoints(path, finished, prose, tokenizer.path, **options)
         return finished / "evaluations"
 
     return evaluated

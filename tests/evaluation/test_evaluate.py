@@ -6,7 +6,7 @@ from recipes import written
 
 from pike_mixing.errors import InputError
 from pipeline.__main__ import main
-from pipeline.evaluation.evaluate import evaluate_run
+from pipeline.evaluation.evaluate import evaluate_chosen_checkpoints
 from pipeline.runtime import atomic_files
 
 ASKED = {
@@ -23,7 +23,8 @@ def asked(tmp_path, corpora):
 
     def ask(run, **changes):
         path = written(tmp_path / "evaluation.json", {**ASKED, **changes})
-        evaluate_run(path, run, corpora, corpora.parent / "symbols.model", device="cpu")
+        tokenizer = corpora.parent / "symbols.model"
+        evaluate_chosen_checkpoints(path, run, corpora, tokenizer, device="cpu")
         return run / "evaluations"
 
     return ask

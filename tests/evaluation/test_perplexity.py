@@ -17,7 +17,7 @@ def windows(packed):
     """Of documents, with L = 5 unless something else is asked for."""
 
     def make(documents=DOCUMENTS, length=5, at_most=10, **packing):
-        return perplexity.choose_windows(packed(documents, **packing)[0], length, at_most)
+        return perplexity.evenly_spread_windows(packed(documents, **packing)[0], length, at_most)
 
     return make
 
@@ -29,7 +29,7 @@ def by_length(windows, values):
 
 def test_tokens_and_bytes_go_to_their_documents(packed):
     held_out, _ = packed([[5, 6], [7, 8, 9], [10, 11, 12, 13]], sizes=[30, 40, 50])
-    windows = perplexity.choose_windows(held_out, 5, 100)
+    windows = perplexity.evenly_spread_windows(held_out, 5, 100)
     assert windows.tokens_RxL1.tolist() == [[5, 6, 1, 7, 8, 9], [9, 1, 10, 11, 12, 13]]
     # Of the first document tokens 1 and 2 of 3, of the last 4 of 5: its EOS is the dropped tail.
     scored = dict(zip(windows.documents, windows.tokens_G.tolist(), strict=True))

@@ -156,13 +156,13 @@ ENGLISH = task_definitions.HELLASWAG
 
 
 @pytest.mark.parametrize(
-    ("task", "asked", "candidates", "shots", "message"),
+    ("task", "asked", "demonstrations", "shots", "message"),
     [
         (ENGLISH, [], SEVEN, 8, r"8 shots.*7 demonstrations: lower shots$"),
         (GERMAN, [], [], 1, r"1 shots.*0 demonstrations: lower shots, or items"),
         (ENGLISH, [row("i")], [row("k")], 1, "'k' is also an evaluated question"),
     ],
 )
-def test_demonstrations_that_cannot_be_had_are_named(task, asked, candidates, shots, message):
+def test_demonstrations_that_cannot_be_had_are_named(task, asked, demonstrations, shots, message):
     with pytest.raises(InputError, match=message):
-        prepared_task.take_demonstrations(task, asked, candidates, shots)
+        prepared_task.refuse_unfit_demonstrations(task, asked, demonstrations, shots)

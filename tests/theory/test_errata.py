@@ -53,7 +53,7 @@ def bound_at_the_solution():
     weights_3 = descent_bound_minimiser(
         *method.descent_bound_of_statistics(problem.statistics(theta_3), b)
     )
-    return descent.bound_row(problem, theta_3, weights_3, eta, b)["of_sum"]
+    return descent.bounds_and_constants(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 
 # Conflict of three losses of cosine -0.1 with products 2, 1.7, 1.5, and what beta is at 1/3 each.

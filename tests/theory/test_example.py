@@ -39,18 +39,17 @@ numbers = st.floats(0.05, 3)
 def test_no_other_share_has_a_lower_expected_loss(theta, sigma, eta):
     own = setting(start=theta, sigma=sigma, eta=eta, steps=1)
     share_1 = example.optimal_share(vector(*theta)[None], own)
-    best, *others = example.expected_static_losses(own, np.append(share_1, np.linspace(0, 1, 21)))[
-        1
-    ]
+    shares = np.append(share_1, np.linspace(0, 1, 21))
+    best, *others = example.expected_static_losses_by_step(own, shares)[1]
     assert min(others) >= best - 1e-12
 
 
 def test_static_losses_by_hand():
     # Half of each halves theta: 5/2, 5/8, 5/32. All of task 1 finishes it at once and leaves 1/2.
-    losses_3x2 = example.expected_static_losses(setting(), vector(0.5, 1))
+    losses_3x2 = example.expected_static_losses_by_step(setting(), vector(0.5, 1))
     assert losses_3x2.tolist() == [[2.5, 2.5], [0.625, 0.5], [0.15625, 0.5]]
     # With noise (1 + 4) / 2 / 10.
-    found = example.expected_static_losses(setting(sigma=(1.0, 2.0), steps=1), vector(0.5))
+    found = example.expected_static_losses_by_step(setting(sigma=(1.0, 2.0), steps=1), vector(0.5))
     assert found[1].tolist() == pytest.approx([0.875])
 
 
@@ -58,7 +57,7 @@ def test_noise_of_a_static_mixture_settles_where_it_is_lost_as_fast():
     # With share w E theta_1^2 settles at n / (1 - (1 - eta w)^2), n = eta^2 w sigma_1^2 / b; with
     # eta = 1/2, w = 1/2, sigma = (2, 0), b = 16: n = 1/32, 1 - 9/16 = 7/16: 1/14 in each.
     own = setting(sigma=(2.0, 0.0), eta=0.5, b=16, steps=200)
-    assert example.expected_static_losses(own, vector(0.5))[-1] == pytest.approx(1 / 14)
+    assert example.expected_static_losses_by_step(own, vector(0.5))[-1] == pytest.approx(1 / 14)
 
 
 def test_simulated_static_mixtures_agree_with_the_formula():
@@ -66,7 +65,7 @@ def test_simulated_static_mixtures_agree_with_the_formula():
     own = setting(sigma=(1.0, 3.0), eta=0.2, steps=20)
     for share in (0.2, 0.6):
         mean_T, stderr_T, share_T = example.simulate_paths(own, share, 2000, generator)
-        exact_T = example.expected_static_losses(own, vector(share))[:, 0]
+        exact_T = example.expected_static_losses_by_step(own, vector(share))[:, 0]
         assert (np.abs(mean_T - exact_T) <= 4.5 * stderr_T + 1e-12).all()
         assert share_T.tolist() == pytest.approx([share] * 21)
 
@@ -100,5 +99,5 @@ def test_a_comparison_within_the_error_of_simulation_says_nothing():
 
 
 def test_settings_are_told_apart_by_name():
-    names = [own.name for own in example.paper_example_settings()]
+    names = [own.name for own in example.compared_settings()]
     assert len(set(names)) == len(names)

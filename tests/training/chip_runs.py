@@ -15,7 +15,7 @@ from trained import loop_of
 
 from pike_mixing.torch import chunked_loss
 from pipeline.evaluation import gradient_similarities
-from pipeline.evaluation.evaluate import evaluate_run
+from pipeline.evaluation.evaluate import evaluate_chosen_checkpoints
 
 COLLECTIVE = re.compile(
     r" (all-reduce|all-gather|collective-permute|all-to-all|reduce-scatter)(?:-start)?\("
@@ -85,7 +85,7 @@ def train(
         gradient_similarities.probe_gradients(Path(probe), run.parent, corpora, device="xla")
     if evaluation:
         pieces = corpora.parent / "symbols.model"
-        evaluate_run(Path(evaluation), run.parent, corpora, pieces, device="xla")
+        evaluate_chosen_checkpoints(Path(evaluation), run.parent, corpora, pieces, device="xla")
     return found
 
 

@@ -19,7 +19,7 @@ from trained import apart, loop_of
 
 from pipeline import settings
 from pipeline.evaluation import gradient_similarities
-from pipeline.evaluation.evaluate import evaluate_run
+from pipeline.evaluation.evaluate import evaluate_chosen_checkpoints
 from pipeline.model import adamw, checkpoint, learning_rate
 from pipeline.model.pipeline_passes import PipelinePasses
 from pipeline.model.transformer import initial_model
@@ -169,9 +169,10 @@ def test_an_evaluation_measures_the_same_and_compiles_for_each_shape_once(
     # Windows of 8 tokens: 32 rows a batch, the second with 13; questions have one length, 64.
     values = {"rows": 45, "batch_tokens": 256, "checkpoints": "all", "choice": choice}
     atomic_files.write_json(asked, values)
+    tokenizer = corpora.parent / "symbols.model"
     tables, compiled = [], []
     for device in ("cpu", "xla", "xla"):
-        evaluate_run(asked, folder, corpora, corpora.parent / "symbols.model", device=device)
+        evaluate_chosen_checkpoints(asked, folder, corpora, tokenizer, device=device)
         out = folder / "evaluations" / f"step{STEPS}"
         names = ("documents", "choices", "perplexities", "accuracies")
         tables.append({name: pq.read_table(out / f"{name}.parquet").to_pylist() for name in names})
