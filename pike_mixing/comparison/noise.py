@@ -21,7 +21,7 @@ from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL, Estimate
 from pike_mixing.comparison.p_values import holm_adjusted
 from pike_mixing.comparison.report import aligned_lines
 from pike_mixing.comparison.scores import Column, Scores
-from pike_mixing.comparison.verdicts import differences_by_document
+from pike_mixing.comparison.verdicts import means_by_document
 from pike_mixing.errors import InputError, names_text
 
 SEEDS = (1, 2, 3, 5, 10)
@@ -71,7 +71,7 @@ def estimate_noise(column: Column, runs: Sequence[scores.Run], most_missing: flo
             "that holds them, or name other recipes with --models"
         )
     paired = scores.pair_runs(column, (runs, runs), {}, most_missing)
-    part = differences_by_document(paired.value_AxI, paired)
+    part = means_by_document(paired.value_AxI, paired)
     mean_S, degrees = part.by_seed_S, len(runs) - 1
     sd = float(mean_S.std(ddof=1))
     low, high = (

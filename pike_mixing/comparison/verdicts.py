@@ -134,7 +134,7 @@ def _are_paired(runs: Runs) -> bool:
     return is_about_recipes(runs) and None not in seeds[0] and seeds[0] == seeds[1]
 
 
-def differences_by_document(value_SxI: Floats, paired: Paired) -> DocumentDifferences:
+def means_by_document(value_SxI: Floats, paired: Paired) -> DocumentDifferences:
     """Runs' values on the items of a task, document by document."""
     document_G, place_I = np.unique(paired.document_I, return_inverse=True)
     count_G = np.bincount(place_I, weights=paired.weight_I)
@@ -150,7 +150,7 @@ class _Task:
         sides = [one.value_AxI - one.value_BxI] if paired else [one.value_AxI, one.value_BxI]
         self.document_G, place_I = np.unique(one.document_I, return_inverse=True)
         self.count_G: Floats = np.bincount(place_I, weights=one.weight_I).astype(np.float64)
-        self.groups = [differences_by_document(value_SxI, one) for value_SxI in sides]
+        self.groups = [means_by_document(value_SxI, one) for value_SxI in sides]
         values = one.value_AxI, one.value_BxI
         self.means = [value_SxI @ one.weight_I / one.weight_I.sum() for value_SxI in values]
         mean_I = (one.value_AxI.mean(axis=0) - one.value_BxI.mean(axis=0)) * one.weight_I

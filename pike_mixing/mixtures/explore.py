@@ -193,8 +193,8 @@ def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 
 def _trainer_format_as_json(trainer_format: TrainerFormat) -> dict[str, Any]:
-    def file_parts(file: Sequence[Any]) -> list[Any]:
-        return [vars(part) if isinstance(part, EachDomain) else part for part in file]
+    def parts_as_json(parts: Sequence[Any]) -> list[Any]:
+        return [vars(part) if isinstance(part, EachDomain) else part for part in parts]
 
     return {
         "trainer": trainer_format.trainer,
@@ -205,5 +205,5 @@ def _trainer_format_as_json(trainer_format: TrainerFormat) -> dict[str, Any]:
         "wants": trainer_format.wants,
         "needsRows": trainer_format.needs_rows,
         "named": trainer_format.has_unquoted_names,
-        "files": {name: file_parts(file) for name, file in trainer_format.files.items()},
+        "files": {name: parts_as_json(file) for name, file in trainer_format.files.items()},
     }

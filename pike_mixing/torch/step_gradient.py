@@ -245,7 +245,7 @@ class StepGradient:
                     loss_B = backpropagate_and_return_losses(
                         plain, target, piece.rows, piece.weight_B
                     )
-                passes.run_recorded()
+                passes.start_recorded_operations()
                 result.append((piece, loss_B))
         wait = self._begin_fetch(
             [rows.gather_for_domain_means(result), self._clip_and_return_norm()]
@@ -280,7 +280,7 @@ class StepGradient:
             share.append(float(share_K[k]))
             self.optimizer.take_gradient(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
-            self.passes.run_recorded()
+            self.passes.start_recorded_operations()
 
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
@@ -298,7 +298,7 @@ class StepGradient:
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
-                self.passes.run_recorded()
+                self.passes.start_recorded_operations()
                 result.append((piece, number_B))
         free_gathered_weights(self.target.units)
         return rows.domain_means_of_gathered(

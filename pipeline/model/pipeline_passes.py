@@ -76,9 +76,9 @@ class PipelinePasses(Passes):
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
             parameter.grad = xla_chips.zeros_divided_like(parameter) if self.fixed else None
-        self.run_recorded()
+        self.start_recorded_operations()
 
-    def run_recorded(self) -> None:
+    def start_recorded_operations(self) -> None:
         """Ends a program."""
         devices.mark_step(self.device)
 
@@ -88,7 +88,7 @@ class PipelinePasses(Passes):
             return super().begin_fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
         xla_chips.replicate_on_chips(tensor)
-        self.run_recorded()
+        self.start_recorded_operations()
         return tensor.cpu
 
     def leave_no_trace(

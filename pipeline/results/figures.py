@@ -120,14 +120,14 @@ def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str)
     """
     order = list(dict.fromkeys([baseline, *labels.paper_labels(), *named]))
 
-    def colour_series(series: Series) -> Series:
-        if series.position < 0:
-            return series
-        if series.key in order:
-            return dataclasses.replace(series, position=order.index(series.key) - 1)
-        return dataclasses.replace(series, palette=drawing.DOMAINS)
+    def with_method_colour(line: Series) -> Series:
+        if line.position < 0:
+            return line
+        if line.key in order:
+            return dataclasses.replace(line, position=order.index(line.key) - 1)
+        return dataclasses.replace(line, palette=drawing.DOMAINS)
 
-    return [dataclasses.replace(p, series=[*map(colour_series, p.series)]) for p in panels]
+    return [dataclasses.replace(p, series=[*map(with_method_colour, p.series)]) for p in panels]
 
 
 def _separate_domain_positions(panels: list[Panel]) -> list[Panel]:
