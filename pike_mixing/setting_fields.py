@@ -95,7 +95,7 @@ def setting_descriptions(kind: type[Any]) -> Iterator[SettingDescription]:
     """Each setting of a dataclass."""
     meant = setting_docstrings(kind)
     for field in dataclasses.fields(kind):
-        shown = None if is_required(field) else _yaml_text(default_value(field))
+        shown = None if is_required(field) else _text_for_display(default_value(field))
         yield SettingDescription(field.name, shown, meant.get(field.name, ""))
 
 
@@ -114,7 +114,7 @@ def wrap_text(text: str, indent: str, first: str | None = None) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent=begin, subsequent_indent=indent)
 
 
-def _yaml_text(value: Any) -> str:
+def _text_for_display(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return f"{value:.4g}" if isinstance(value, float) and len(repr(value)) > 8 else str(value)

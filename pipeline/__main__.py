@@ -84,7 +84,7 @@ def _report_failure(command: str, message: str, code: int) -> int:
 def _refuse_little_memory(command: str) -> None:
     """Raises InputError where libraries would end the process while they are loaded."""
     needed = LEAST_MEMORY["torch" if command in WITH_TORCH else "other"]
-    if (here := environment.available_memory_bytes()) < needed:
+    if (here := environment.memory_limit_bytes()) < needed:
         raise InputError(
             f"{here / 2**20:,.0f} MiB of memory are allowed (ulimit -v, or the batch system), too "
             f"few to load the libraries of this command: allow {needed / 2**20:,.0f} MiB or more"

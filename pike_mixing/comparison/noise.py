@@ -135,7 +135,7 @@ def _noise_warnings(part: mean_difference.DocumentDifferences, names: Sequence[s
     return []
 
 
-def differing_recipes_warnings(noises: Sequence[Noise]) -> list[str]:
+def unequal_noise_warnings(noises: Sequence[Noise]) -> list[str]:
     """Pairs of recipes whose spread differs on a task, by the F test, over all pairs by Holm."""
     pairs = [
         (a, b) if a.sd >= b.sd else (b, a)
@@ -167,7 +167,7 @@ def noise_text(
         ]
     except InputError as error:
         raise scores.error_with_notes(str(error)) from None
-    warnings = [*scores.all_notes(), *differing_recipes_warnings(found)]
+    warnings = [*scores.all_notes(), *unequal_noise_warnings(found)]
     if format == "json":
         return json.dumps(
             {"recipes": [*map(vars, found)], "warnings": warnings}, indent=2, allow_nan=False

@@ -143,7 +143,7 @@ def _local_time_suffix(bill: dict[str, Any]) -> str:
 def _machine_memory_hints(work: JobEstimates, bill: dict[str, Any]) -> Iterator[str]:
     """A line where jobs on a CPU take more memory than this machine has."""
     most = max(bill["rules"], key=lambda one: one["memory_bytes"], default={"memory_bytes": 0})
-    here = environment.available_memory_bytes()
+    here = environment.memory_limit_bytes()
     if not work.device.memory_bytes and most["memory_bytes"] > here:
         yield (
             f"{work.device.name}: a job of {most['rule']} takes about "

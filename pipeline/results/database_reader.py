@@ -215,7 +215,7 @@ def _hint_of_changed_outputs(database: Path) -> str:
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
         for path, view in sql_views.tables_and_figures_with_views(folder):
-            read = map(sql_views.file_of, sql_views.views_in_order(view))
+            read = map(sql_views.sql_file_of_view, sql_views.views_in_order(view))
             if any(_modified_time(Path(file)) > since for file in read):
                 changed.append(path)
     if not 0 < len(changed) <= MOST_OUTPUTS:
@@ -310,7 +310,7 @@ def select_rows(
             log.warning(
                 "%s leaves out rows of %s: %s; to keep a row that the selection does not name, let "
                 "%s give it no %s (`null as %s`)",
-                *(at, view, told, sql_views.file_of(view), column, column),
+                *(at, view, told, sql_views.sql_file_of_view(view), column, column),
             )
         result = list(itertools.compress(result, belongs))
     refuse(problems)

@@ -72,7 +72,7 @@ def explain_failure(*names: str) -> Iterator[None]:
         yield
     # Others are of the disk or the memory.
     except (duckdb.ProgrammingError, duckdb.DataError, duckdb.NotSupportedError) as error:
-        files = " ".join(map(file_of, names))
+        files = " ".join(map(sql_file_of_view, names))
         text = textwrap.indent(str(error).strip(), "  ")
         raise InputError(
             f"{files}: DuckDB cannot run the query:\n{text}\nCorrect it; `git diff {files}` shows "
@@ -121,11 +121,11 @@ def warn_of_empty_output(name: str, view: str) -> None:
     """Says in a line that a table or figure is empty, and which file decides that."""
     log.warning(
         "%s is empty: %s gives no row of a selected run; if there are such runs, check its `where`",
-        *(name, file_of(view)),
+        *(name, sql_file_of_view(view)),
     )
 
 
-def file_of(name: str) -> str:
+def sql_file_of_view(name: str) -> str:
     """The file of a view, or of the `SCHEMA`."""
     return os.path.relpath(next(SQL.rglob(f"{name}.sql")))
 
@@ -191,7 +191,7 @@ def caption(view: str) -> str:
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(
-            f"{file_of(view)} does not open with a comment: its first lines, each behind `--`, "
+            f"{sql_file_of_view(view)} does not open with a comment: its first lines, each behind `--`, "
             "are the caption"
         )
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())

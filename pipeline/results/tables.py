@@ -161,7 +161,7 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
 
 def _check_columns(table: TableSettings, columns: Sequence[str], place: str) -> None:
     """Refuses a view that gives no cells, and warns of columns that no table shows."""
-    file = sql_views.file_of(table.view)
+    file = sql_views.sql_file_of_view(table.view)
     if missing := [name for name in COLUMNS if name not in columns]:
         remedy = f"add them, or name another view ({place}: query)"
         if table.query is None:

@@ -29,7 +29,7 @@ def affinity_cpu_count() -> int:
     return os.cpu_count() or 1
 
 
-def available_memory_bytes() -> int:
+def memory_limit_bytes() -> int:
     """Bytes that the process may use: the machine's, its container's or those of `ulimit -v`."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in _CGROUPS:

@@ -240,7 +240,7 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
     parameters = work.model.parameter_count(pieces)
-    needed, here = 4 * copies * parameters, environment.available_memory_bytes()
+    needed, here = 4 * copies * parameters, environment.memory_limit_bytes()
     if needed > here and not work.model.architecture:
         raise InputError(
             f"model {work.model_name!r} has {parameters:,} parameters, which take "
