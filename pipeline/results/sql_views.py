@@ -191,8 +191,8 @@ def caption(view: str) -> str:
     paragraph = re.match(r"(?:--[^\S\n]*\S[^\n]*\n)+", view_sql_by_name()[view])
     if paragraph is None:
         raise InputError(
-            f"{sql_file_of_view(view)} does not open with a comment: its first lines, each behind `--`, "
-            "are the caption"
+            f"{sql_file_of_view(view)} does not open with a comment: its first lines, each behind "
+            "`--`, are the caption"
         )
     return " ".join(line.lstrip("- ") for line in paragraph[0].splitlines())
 
