@@ -119,7 +119,7 @@ def accuracy_rows_by_metric(questions: QuestionSet, result: Answers) -> list[tup
     ]
 
 
-def choice_rows_by_item(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
+def one_row_per_item(questions: QuestionSet, result: Answers) -> list[tuple[Any, ...]]:
     """Of every item all that a score needs, so that each is a query.
 
     Task, shots, formulation, item, document (the cluster), gold, pick, then lists over candidates:

@@ -112,7 +112,7 @@ def evaluate_chosen_checkpoints(
     questions = [one for domain in domains for one in domain.questions]
     if evaluation.tasks and tasks is None:
         raise InputError(
-            f"{evaluation.tasks[0].name} is asked: name the folder of the fetched tasks with "
+            f"{evaluation.tasks[0].label} is asked: name the folder of the fetched tasks with "
             "--tasks"
         )
     if tasks is not None:
@@ -172,7 +172,7 @@ def _evaluate_model(
     for one in questions:
         result = answers.ask_model(model, one, batch_tokens=batch_tokens)
         rows["accuracies"] += answers.accuracy_rows_by_metric(one, result)
-        rows["choices"] += answers.choice_rows_by_item(one, result)
+        rows["choices"] += answers.one_row_per_item(one, result)
     return rows
 
 

@@ -61,7 +61,7 @@ def encode_task_questions(
         for first in range(0, len(waiting), ITEMS_AT_ONCE):
             numbers = waiting[first : first + ITEMS_AT_ONCE]
             some = [prompts[n] for n in numbers]
-            names = [f"{spec.name}, item {task.rows[n].id}" for n in numbers]
+            names = [f"{spec.label}, item {task.rows[n].id}" for n in numbers]
             cuts = _encode_prompts(some, solved[dropped:], tokenizer, names)
             for n, (context, candidates) in zip(numbers, cuts, strict=True):
                 if len(start) + len(context) + max(map(len, candidates)) - 1 > length:
@@ -125,6 +125,6 @@ def _too_long_error(task: PreparedTask, waiting: Sequence[int], length: int) -> 
     if spec.overflow == "refuse" and spec.shots:
         advice = "lower shots, or set overflow: drop"
     return InputError(
-        f"{spec.name}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
+        f"{spec.label}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
         f"reads at once (item {first} is the first): {advice}"
     )

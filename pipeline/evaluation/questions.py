@@ -88,7 +88,7 @@ def task_questions(asked: PreparedTask, tokenizer: Tokenizer, length: int) -> Qu
     spec, items = asked.spec, prompt_encoding.encode_task_questions(asked, tokenizer, length)
     short = sum(item.shots < spec.shots for item in items)
     facts = {**asked.manifest_facts(), "items_with_fewer_shots": short}
-    way = (spec.name, spec.task, spec.shots, spec.formulation)
+    way = (spec.label, spec.task, spec.shots, spec.formulation)
     return QuestionSet(*way, DOWNSTREAM, items, facts)
 
 

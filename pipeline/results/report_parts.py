@@ -93,7 +93,7 @@ def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
     section, scenario = cells.iloc[0][["section", "scenario"]]
     # Whether a column holds words alone.
     words = (cells.groupby("column", sort=False)["value"].max() == "").to_dict()
-    shown = [(_cell_facts(one), words[one["column"]]) for one in cells.to_dict("records")]
+    shown = [(_cell_texts_and_marks(one), words[one["column"]]) for one in cells.to_dict("records")]
     lines = []
     for (label, kind), line in cells.assign(shown=shown).groupby(["row", "kind"], sort=False):
         # Cells without a value have no runs; rows over several methods lead to none of them.
@@ -119,7 +119,7 @@ def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _cell_facts(row: dict[str, str]) -> dict[str, Any]:
+def _cell_texts_and_marks(row: dict[str, str]) -> dict[str, Any]:
     value, _, error = row["shown"].partition(" ± ")
     result = [mark for mark in number_marks.NOTES if row[mark] == "1"]
     return {

@@ -86,9 +86,9 @@ class Evaluation(EvaluationOptions):
 
     def problems(self) -> list[str]:
         """Ways of asking that are there twice."""
-        names = [task.name for task in self.tasks]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        return [f"tasks: {name} is asked twice: keep one" for name in twice]
+        labels = [task.label for task in self.tasks]
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        return [f"tasks: {label} is asked twice: keep one" for label in twice]
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ class TaskSpec(TaskOptions):
     """cf scores a text that is not shown, mcf a letter, hyb a text that is shown."""
 
     @property
-    def name(self) -> str:
+    def label(self) -> str:
         """How messages call it: "piqa, 7-shot, cf"."""
         return f"{self.task}, {self.shots}-shot, {self.formulation}"
 
@@ -131,17 +131,17 @@ def prepare_task(tasks_folder: Path, spec: TaskSpec) -> PreparedTask:
     split, known = spec.split or task.split, (task.split, *task.further_splits)
     if split not in known:
         told = ", ".join(known)
-        raise InputError(f"{spec.name}: there is no split {split!r} to ask (splits: {told})")
+        raise InputError(f"{spec.label}: there is no split {split!r} to ask (splits: {told})")
     place = tasks_folder / task.name
     manifest = _read_task_manifest(place, task)
     records = read_task_records(place, split, manifest)
     count = min(spec.items or task.items or len(records), len(records))
     rows = list(_rows_of_records(task, split, records, range(count), spec.leave_out))
     if not rows:
-        raise InputError(f"{spec.name}: no row of {split} is left to ask: shorten leave_out")
+        raise InputError(f"{spec.label}: no row of {split} is left to ask: shorten leave_out")
     twins = [name for name, times in Counter(row.id for row in rows).items() if times > 1]
     if twins:
-        raise InputError(f"{spec.name}: {twins[0]!r} names more than one row: fetch it anew")
+        raise InputError(f"{spec.label}: {twins[0]!r} names more than one row: fetch it anew")
     if task.curated:
         solved = read_task_records(place, DEMONSTRATIONS, manifest)
         candidates = list(_rows_of_records(task, DEMONSTRATIONS, solved, range(len(solved))))
