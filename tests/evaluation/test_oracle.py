@@ -85,7 +85,7 @@ def by_harness(lm, asked, tokenizer, folder):
     # Its index of fifteen thousand tasks takes half a minute and is not needed.
     none = TaskManager(include_defaults=False)
     found = lm_eval.simple_evaluate(lm, tasks=tasks, task_manager=none, bootstrap_iters=0)
-    return [told_of(found, one.spec.name, tokenizer) for one in asked]
+    return [told_of(found, one.spec.label, tokenizer) for one in asked]
 
 
 def told_of(found, name, tokenizer):
@@ -145,7 +145,7 @@ def test_the_harness_gives_our_accuracies_on_every_task(benchmarks, tokenizers):
     back_end = HFLM(pretrained=twin, tokenizer=tokens, add_bos_token=True, batch_size=8)
     for one, theirs in zip(ways, by_harness(back_end, ways, tokenizer, benchmarks), strict=True):
         ours = by_us(model, one, tokenizer)
-        assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.name
-        assert theirs.picks == ours.picks, one.spec.name
+        assert theirs.accuracy == pytest.approx(ours.accuracy, abs=1e-9), one.spec.label
+        assert theirs.picks == ours.picks, one.spec.label
         for a, b in zip(theirs.sums, ours.sums, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-4, rtol=0)
