@@ -56,7 +56,7 @@ def cost_report(
     output_root.refuse_unusable_root(plan.results)
     works = [JobEstimates(plan, kind, number, tuple(targets)) for kind, number in kinds]
     bills = [_device_bill(work) for work in works]
-    missing = outdated_work.PlanComparison(plan).missing_user_file_problems()
+    missing = outdated_work.PlanComparison(plan).missing_needed_user_file_problems()
     told = [
         *plan_hints.unused_name_hints(plan, own_config),
         *plan_hints.short_proxy_run_hints(plan),
@@ -115,12 +115,12 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         "device": work.device.name,
         "processes": work.processes,
         "rules": rules,
-        "seconds_here": _training_seconds_on_local_cores(rules) if on_cores else None,
+        "seconds_here": _device_job_seconds_locally(rules) if on_cores else None,
         "refused": {run: why for run in runs if (why := work.explain_refusal(run))},
     }
 
 
-def _training_seconds_on_local_cores(rules: Sequence[dict[str, Any]]) -> float:
+def _device_job_seconds_locally(rules: Sequence[dict[str, Any]]) -> float:
     """How long trainings, evaluations and probes take on all cores of this machine.
 
     At least as long as the longest job of each of these rules, one behind the other. The times of

@@ -187,7 +187,7 @@ def placeholders_of_required_settings(mixing_rule: str) -> dict[str, Any]:
     }
 
 
-def _total_cost(mixing_rule: str) -> Cost:
+def _joined_cost_texts(mixing_rule: str) -> Cost:
     """All that is measured for a rule, and all that it adds to the work and memory of Mix."""
     parts = (
         [getattr(cost, part) for cost in costs_of_needs(default_needs(mixing_rule))]
@@ -198,7 +198,7 @@ def _total_cost(mixing_rule: str) -> Cost:
 
 def _rule_json(mixing_rule: str) -> dict[str, Any]:
     """All that is said of a rule."""
-    kind, cost = method_registry.rule_class(mixing_rule), _total_cost(mixing_rule)
+    kind, cost = method_registry.rule_class(mixing_rule), _joined_cost_texts(mixing_rule)
     return {
         "rule": mixing_rule,
         "about": getattr(kind, "about", ""),
@@ -236,5 +236,5 @@ def _overview_markdown_table() -> str:
     rows = []
     for rule, place in RULES.items():
         about = " ".join(_rule_json(rule)["about"].split()).replace("*", r"\*").replace("|", r"\|")
-        rows.append([_module_link(rule, place), about, *_total_cost(rule)])
+        rows.append([_module_link(rule, place), about, *_joined_cost_texts(rule)])
     return _markdown_table(("rule", "what it does", "measures", "work", "memory"), rows)

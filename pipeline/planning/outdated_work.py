@@ -273,7 +273,7 @@ class PlanComparison:
                 "comes out the same, and their results stay"
             )
 
-    def missing_user_file_problems(self) -> list[str]:
+    def missing_needed_user_file_problems(self) -> list[str]:
         """The user's own files that are not there, and that are to be read.
 
         What was made of files, under the same settings, stands without them.

@@ -388,7 +388,7 @@ class Plan:
             f"{self.results}/settings/{at[0]}.json", f"{self.results}/{at[1]}.duckdb"
         )
 
-    def report_database_files(self) -> DatabaseFiles:
+    def database_files_of_requested_runs(self) -> DatabaseFiles:
         """Paths of the database of the report: of the runs that were asked for."""
         return self.settings_and_database_paths(
             "requested" if "requested" in self.selection_by_database else ALL_RUNS

@@ -163,7 +163,7 @@ def _file_that_sets_results(path: Path, load: Callable[[Path], Settings]) -> Pat
     return _file_that_sets_results(path.parent / config["include"], load)
 
 
-class PlannedFiles(NamedTuple):
+class PlanAndOwnConfig(NamedTuple):
     """What configuration files ask for."""
 
     plan: Plan
@@ -171,7 +171,7 @@ class PlannedFiles(NamedTuple):
     """What the files say themselves, without what they include."""
 
 
-def plan_config_files(files: Sequence[Path], options: Mapping[str, Any]) -> PlannedFiles:
+def plan_config_files(files: Sequence[Path], options: Mapping[str, Any]) -> PlanAndOwnConfig:
     """The plan of a workflow.
 
     A later file's values replace an earlier one's, and `options`, which `--config` sets, replace
@@ -194,7 +194,7 @@ def plan_config_files(files: Sequence[Path], options: Mapping[str, Any]) -> Plan
     )
     owners = [_file_that_sets_results(path, load) for path in files]
     named = " + ".join(map(str, files)), " + ".join(map(os.path.relpath, owners))
-    return PlannedFiles(plan(shorthand.expand_shorthand(whole), *named, files, options), config)
+    return PlanAndOwnConfig(plan(shorthand.expand_shorthand(whole), *named, files, options), config)
 
 
 def _merge_deeply(config: Mapping[str, Any], overrides: Mapping[str, Any]) -> Settings:

@@ -145,7 +145,7 @@ class RuleResources:
         return self._trainings.training_estimate(wildcards.run).devices
 
     @cache_signature
-    def training_process_arguments(self, wildcards: Wildcards, output: Any) -> list[str]:
+    def process_and_sharding_options(self, wildcards: Wildcards, output: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
         What is made of `output` is no reason for Snakemake to make a run again: where it is
@@ -193,7 +193,7 @@ class RuleResources:
             + REMEDIES.get(rule, "leave it out")
         )
 
-    def explain_several_gpus_per_node(self, rule: str, name: str) -> str | None:
+    def several_gpus_per_node_warning(self, rule: str, name: str) -> str | None:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._trainings
         if (

@@ -159,7 +159,7 @@ class RuleInputs:
 
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
-            "database": _database_manifest(self.plan.report_database_files().database),
+            "database": _database_manifest(self.plan.database_files_of_requested_runs().database),
             "tables": self._manifest_paths("table", self.plan.tables),
             "figures": self._manifest_paths("figure", self.plan.figures),
         }

@@ -245,7 +245,7 @@ def estimate_evaluation(
     times = _count_checkpoints_to_read(values, evaluation["checkpoints"])
     kept = FLOAT * windows * length if evaluation.get("token_losses") else 0
     disk = TABLES_BYTES + WINDOW_BYTES * windows + RECORD_BYTES * (asked + own) + kept
-    host = _process_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
+    host = _host_process_bytes(shape.parameter_count(vocabulary), HEADROOM * inner, device)
     return JobEstimate(times * _computation_seconds(flops, values, device), host, times * disk, 1)
 
 
@@ -261,10 +261,10 @@ def estimate_probe(
     inner += FLOAT * N * (3 + 2 * K)
     times = _count_checkpoints_to_read(values, probe["checkpoints"])
     seconds = times * _computation_seconds(flops, values, device)
-    return JobEstimate(seconds, _process_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
+    return JobEstimate(seconds, _host_process_bytes(N, HEADROOM * inner, device), PROBE_BYTES, 1)
 
 
-def _process_bytes(N: int, inner: float, device: Accelerator) -> int:
+def _host_process_bytes(N: int, inner: float, device: Accelerator) -> int:
     """Host memory of a process that has a model and, on a CPU, all else beside it."""
     if device.memory_bytes:
         return PROCESS_BYTES["accelerator"] + FLOAT * N

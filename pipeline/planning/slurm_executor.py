@@ -45,12 +45,13 @@ def ignore_checkpoint_signals() -> None:
 
 
 def patch_slurm_executor(  # noqa: C901 - the methods of one class
-    executor: type[Any], refuse: Callable[[], None]
+    executor: type[Any], check_before_submitting: Callable[[], None]
 ) -> type[Any]:
     """The plugin's executor, made to keep jobs, wait for the controller, and tell of memory.
 
-    It begins only where Slurm's commands are and jobs may be submitted (where not, `refuse` raises
-    an InputError), and ends by Ctrl-C. All that it overrides is the interface of executors.
+    It begins only where Slurm's commands are and jobs may be submitted (where not,
+    `check_before_submitting` raises an InputError), and ends by Ctrl-C. All that it overrides is
+    the interface of executors.
     """
 
     class Mended(executor):  # type: ignore[misc]
@@ -69,13 +70,13 @@ def patch_slurm_executor(  # noqa: C901 - the methods of one class
                     "workflow/profiles/default"
                 )
             try:
-                refuse()
+                check_before_submitting()
             except InputError as mistake:
                 raise WorkflowError(str(mistake)) from None
             super().__post_init__()
 
         def run_job(self, job: Any) -> None:
-            if await_controller(self.logger, self._cancelled):
+            if await_controller_unless_cancelled(self.logger, self._cancelled):
                 super().run_job(job)
 
         def cancel(self) -> None:
@@ -141,7 +142,7 @@ def _run_slurm_program(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def await_controller(logger: Any, cancelled: threading.Event) -> bool:
+def await_controller_unless_cancelled(logger: Any, cancelled: threading.Event) -> bool:
     """Waits while no slurmctld answers `scontrol ping`, an hour at most; whether to submit then.
 
     It says once that it waits, and ends when the user ends the workflow (`cancelled`).

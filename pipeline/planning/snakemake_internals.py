@@ -107,15 +107,17 @@ def lift_job_rate_limit(workflow: Any) -> None:
     workflow.scheduler.job_rate_limiter = None
 
 
-def mend_slurm_plugin(refuse_if_unable: Callable[[], None]) -> None:
+def mend_slurm_plugin(check_before_submitting: Callable[[], None]) -> None:
     """Has the Slurm plugin, where it is installed, take our executor for its own (`slurm`).
 
     Args:
-        refuse_if_unable: Raises an InputError where jobs must not be submitted.
+        check_before_submitting: Raises an InputError where jobs must not be submitted.
     """
     registry: Any = importlib.import_module(
         "snakemake_interface_executor_plugins.registry"
     ).ExecutorPluginRegistry()
     if registry.is_installed("slurm"):
         plugin = registry.get_plugin("slurm")
-        plugin.executor = slurm_executor.patch_slurm_executor(plugin.executor, refuse_if_unable)
+        plugin.executor = slurm_executor.patch_slurm_executor(
+            plugin.executor, check_before_submitting
+        )

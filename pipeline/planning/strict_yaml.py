@@ -56,7 +56,7 @@ class _Loader(yaml.SafeLoader):
             self.anchor_by_node_id[id(node)] = anchor
         return node
 
-    def construct_integer(self, node: Any) -> int:
+    def construct_yaml12_integer(self, node: Any) -> int:
         """The number that a scalar is: 010 is ten."""
         return int(node.value, {"0o": 8, "0x": 16}.get(node.value[:2], 10))
 
@@ -64,7 +64,7 @@ class _Loader(yaml.SafeLoader):
 _Loader.yaml_implicit_resolvers = {}
 for _name, _pattern in _SCALARS.items():
     _Loader.add_implicit_resolver(_TAG + _name, re.compile(rf"^(?:{_pattern})$"), None)
-_Loader.add_constructor(f"{_TAG}int", _Loader.construct_integer)
+_Loader.add_constructor(f"{_TAG}int", _Loader.construct_yaml12_integer)
 
 
 def has_only_storable_characters(value: str) -> bool:

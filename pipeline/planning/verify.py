@@ -119,7 +119,7 @@ class _Verification:
             if self._report_if_misplaced(piece):
                 continue
             own = piece.manifest_and_file_paths()
-            for mark, left in _unowned_files_by_mark(own, piece.stage, folder).items():
+            for mark, left in _unmarked_files_by_ownership_mark(own, piece.stage, folder).items():
                 self._add_problem(
                     f"{mark} does not say that `pike {piece.stage}` made {left[0].name}, which it "
                     f"would not replace: {piece.remedy}",
@@ -335,7 +335,9 @@ def _read_piece(path: Path, stage: str) -> _Piece:
     return _Piece(path, stage, KINDS.get(stage, stage), content, files, again)
 
 
-def _remake_instruction(path: Path, stage: str, listed: Sequence[Path] | None = None) -> str:
+def _remake_instruction(
+    path: Path, stage: str, files_in_manifest: Sequence[Path] | None = None
+) -> str:
     """What makes a piece of work anew: a command, where it is of an experiment.
 
     A stage replaces the files that bear its mark; whatever else is in their places goes first.
@@ -343,13 +345,14 @@ def _remake_instruction(path: Path, stage: str, listed: Sequence[Path] | None = 
     Args:
         path: Its manifest, or that of a run's checkpoint.
         stage: Its stage.
-        listed: The files that it lists; absent: it is not whole, and all that may be of it counts.
+        files_in_manifest: Those that it lists; absent: it is not whole, and all that may be of it
+            counts.
     """
     folder = path.parent
     if output_root.find_root_above(folder.absolute()) is None:
         return f"{stage} it anew"
     has_own_folder = stage not in ownership.MAKE_FILES or stage == "report"
-    files = listed
+    files = files_in_manifest
     if files is None:
         names = [f"{path.name.partition('.')[0]}.{suffix}" for suffix in SUFFIXES]
         # A training replaces what lies in its folder, marked or not.
@@ -358,7 +361,7 @@ def _remake_instruction(path: Path, stage: str, listed: Sequence[Path] | None = 
         files = [file for file in places if file.is_file() and file.name != ownership.MARK]
     several = [*files, path]
     away = [p for p in several if p.is_symlink() or atomic_files.kind_of_existing_non_file(p)]
-    unmarked = _unowned_files_by_mark(several, stage, folder)
+    unmarked = _unmarked_files_by_ownership_mark(several, stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]
     away += [mark for mark in unmarked if ownership.is_blocked_mark(mark)]
     if unmarked and has_own_folder:
@@ -370,7 +373,7 @@ def _remake_instruction(path: Path, stage: str, listed: Sequence[Path] | None = 
     return f"make it again with `{first}{command}`"
 
 
-def _unowned_files_by_mark(
+def _unmarked_files_by_ownership_mark(
     files: Iterable[Path], stage: str, folder: Path
 ) -> dict[Path, list[Path]]:
     """Files of an experiment that their stage would not replace, by the mark that lacks them."""

@@ -127,7 +127,7 @@ class WorkflowJobs:
         output_root.refuse_foreign_root(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         profile = request.profile
-        doubts = [profile.explain_unfilled(), profile.explain_unconstrained_gpus()]
+        doubts = [profile.explain_unfilled(), profile.explain_possibly_different_gpu_models()]
         self._profile_doubts = [] if request.is_local else doubts
         rules = self.plan.names_by_rule()
         self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
@@ -138,7 +138,7 @@ class WorkflowJobs:
         # The process of a job has what it needs.
         if not request.is_job_process():
             # Snakemake would go on with what was made of others.
-            refuse(self._compared.missing_user_file_problems())
+            refuse(self._compared.missing_needed_user_file_problems())
             # It lists a folder once: a stamp that is made later would not be found.
             for work in self.plan.work_names:
                 self._compared.stamp(*work).get_or_create_path()
@@ -167,7 +167,7 @@ class WorkflowJobs:
         if (rule, name) not in self._asked and not is_of_job:
             told = [self._count_and_explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
-                told.append(self.takes.explain_several_gpus_per_node(rule, name))
+                told.append(self.takes.several_gpus_per_node_warning(rule, name))
                 told += self._profile_doubts
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_to_be_made(rule, name):

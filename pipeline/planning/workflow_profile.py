@@ -137,7 +137,7 @@ class Profile:
             "are right for your cluster, go on"
         )
 
-    def explain_unconstrained_gpus(self) -> str | None:
+    def explain_possibly_different_gpu_models(self) -> str | None:
         """That jobs of some rules may get another GPU than those of others; None where not.
 
         Whoever gives them a partition of their own has thought of it.
@@ -204,8 +204,8 @@ def read_profile(
     chosen = {rule: {n: _plain_text(v) for n, v in own.items()} for rule, own in resources.items()}
     for rule, values in chosen.items():
         for name, value in values.items():
-            is_read = rule in READ_FOR.get(name, (rule,))
-            _check_resource(f"set-resources of {rule}: {name}", name, value, is_read)
+            is_read_for_rule = rule in READ_FOR.get(name, (rule,))
+            _check_resource(f"set-resources of {rule}: {name}", name, value, is_read_for_rule)
         _refuse_other_device(rule, values)
         _refuse_idle_gpus(rule, values)
     of_all = {name: _plain_text(value) for name, value in defaults.items()}
@@ -213,8 +213,8 @@ def read_profile(
         raise InputError(f"default-resources: gpu: {of_all['gpu']}: {OTHER_WORDS['gpus']}")
     for name, value in of_all.items():
         # Of what is read rule by rule, a time limit alone may be that of all.
-        is_read = name not in READ_FOR or name == "longest"
-        _check_resource(f"default-resources: {name}", name, value, is_read)
+        is_read_for_rule = name not in READ_FOR or name == "longest"
+        _check_resource(f"default-resources: {name}", name, value, is_read_for_rule)
     return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
 
 
@@ -239,7 +239,7 @@ def refuse_misread_profile(path: Path) -> None:
             raise InputError(f"{place}: there is no value: write one, or take the line out")
         if isinstance(misread, str) or str(misread) == str(value):
             continue
-        _check_time(place, name, str(value))
+        _refuse_time_unless_whole_minutes(place, name, str(value))
         raise InputError(f"{place}: Snakemake reads {misread} here: put the value in quotes")
 
 
@@ -276,7 +276,7 @@ def _minutes_of_time(value: str) -> int | None:
     return max(1, int(parts["days"] or 0) * 1440 + 60 * hours + minutes)
 
 
-def _check_time(place: str, name: str, value: str) -> None:
+def _refuse_time_unless_whole_minutes(place: str, name: str, value: str) -> None:
     """Refuses a time that is no whole number of minutes, with the number to write."""
     # Of `runtime`, Snakemake reads units and expressions.
     is_time = name in ("longest", "wait") or (
@@ -291,8 +291,8 @@ def _check_time(place: str, name: str, value: str) -> None:
     raise InputError(what if minutes is None else f"{what}: write {minutes}")
 
 
-def _check_resource(place: str, name: str, value: str, is_read: bool) -> None:
-    _check_time(place, name, value)
+def _check_resource(place: str, name: str, value: str, is_read_for_rule: bool) -> None:
+    _refuse_time_unless_whole_minutes(place, name, value)
     if name in OTHER_WORDS:
         raise InputError(f"{place}: nothing reads it: {OTHER_WORDS[name]}")
     if name in LEAST and not (value.isdecimal() and int(value) >= LEAST[name]):
@@ -319,7 +319,7 @@ def _check_resource(place: str, name: str, value: str, is_read: bool) -> None:
     near = difflib.get_close_matches(name, NAMES, n=1, cutoff=CLOSE)
     if near and near[0] != name and name not in READ_ELSEWHERE:
         raise InputError(f"{place}: nothing reads it: did you mean {near[0]}?")
-    if not is_read:
+    if not is_read_for_rule:
         rules = _join_with_or(READ_FOR[name])
         raise InputError(f"{place}: nothing reads it there: set it in set-resources of {rules}")
 

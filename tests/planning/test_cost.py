@@ -351,7 +351,7 @@ def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
         booked = sum((each - 10) / 2 / 60 for each in minutes)
         billed = sum(work.estimate(rule, run).seconds for run in runs) / 3600
         assert booked == pytest.approx(billed, rel=0.01)
-    arguments = takes.training_process_arguments(of_run(runs[0]), None)
+    arguments = takes.process_and_sharding_options(of_run(runs[0]), None)
     assert arguments == ["--processes", "4", "--recompute"]
 
 

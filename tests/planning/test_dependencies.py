@@ -207,7 +207,10 @@ def test_tables_show_the_runs_that_were_asked_for(chained):
     )
     assert plan.selection_by_database == {"requested": Selection(plan.requested)}
     settings = "results/settings/databases/requested.json"
-    assert plan.report_database_files() == (settings, "results/databases/requested.duckdb")
+    assert plan.database_files_of_requested_runs() == (
+        settings,
+        "results/databases/requested.duckdb",
+    )
     found = named("found", 100)
     shown = plan.database_settings_of_selection(Selection(plan.requested))
     assert shown["mixtures"] == {found: f"results/mixtures/{found}.json"}

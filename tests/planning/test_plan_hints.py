@@ -130,7 +130,7 @@ WHERE = {
 
 
 def test_files_that_are_not_there_are_all_told(local, tmp_path):
-    told = PlanComparison(local).missing_user_file_problems()
+    told = PlanComparison(local).missing_needed_user_file_problems()
     assert told == [
         f"mine.yaml: {where}: there is no file {path} (in {tmp_path}): put it there, or correct "
         "the path"
@@ -142,7 +142,7 @@ def test_files_that_are_not_there_are_all_told(local, tmp_path):
     text = cost.cost_report([Path("mine.yaml")], devices=["cpu"]).splitlines()
     assert text[: len(told) + 1] == [*told, "All below is planned as if they were there."]
     local.sources["code"]["files"] = "/nowhere/a.txt"
-    assert PlanComparison(local).missing_user_file_problems()[0] == (
+    assert PlanComparison(local).missing_needed_user_file_problems()[0] == (
         "mine.yaml: sources.code: there is no file /nowhere/a.txt: put it there, or correct the "
         "path"
     )
@@ -257,7 +257,7 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     first, verdict, report, *commands = plan_hints.finished_workflow_hints(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.report_database_files().database
+    database = local.database_files_of_requested_runs().database
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]
@@ -267,8 +267,8 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
     spare = local.config["sources"] | {"spare": {"kind": "local", "files": "spare.txt"}}
     unused = dataclasses.replace(local, sources=spare)
     assert (
-        PlanComparison(unused).missing_user_file_problems()
-        == PlanComparison(local).missing_user_file_problems()
+        PlanComparison(unused).missing_needed_user_file_problems()
+        == PlanComparison(local).missing_needed_user_file_problems()
     )
     manifest, source = tmp_path / f"results/data/code/{MANIFEST}", local.sources["code"]
     facts = dict.fromkeys(("revision", "entropy_nats_per_character"))
@@ -279,10 +279,10 @@ def test_no_file_is_missed_of_what_is_not_used_or_was_made_under_the_same_settin
         taken.write_manifest(manifest, settings=settings, files=[], facts=facts)
 
     made(source)
-    told = PlanComparison(local).missing_user_file_problems()
+    told = PlanComparison(local).missing_needed_user_file_problems()
     assert not any("sources.code" in line for line in told)
     made({**source, "files": "c.txt"})
-    told = PlanComparison(local).missing_user_file_problems()
+    told = PlanComparison(local).missing_needed_user_file_problems()
     assert sum("sources.code" in line for line in told) == 2
 
 

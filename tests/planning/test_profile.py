@@ -168,7 +168,9 @@ def test_evaluations_that_may_get_another_gpu_than_trainings_are_told():
     def told(pretrain, others=None, defaults=None):
         own = {"pretrain": pretrain, "evaluate": others or {}, "probe": others or {}}
         chosen = {r: {"accelerator": "h100", "slurm_partition": "a"} | v for r, v in own.items()}
-        return workflow_profile.read_profile(chosen, defaults or {}).explain_unconstrained_gpus()
+        return workflow_profile.read_profile(
+            chosen, defaults or {}
+        ).explain_possibly_different_gpu_models()
 
     for own in ({"gpu_model": "h100"}, {"constraint": "sxm"}):
         ((name, value),) = own.items()

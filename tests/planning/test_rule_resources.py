@@ -89,7 +89,7 @@ def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
 def test_a_training_is_shared_out_as_the_profile_says(plan):
     two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
     assert two.training_process_count(of_run(PIKE)) == 2
-    assert two.training_process_arguments(of_run(PIKE), None) == ["--processes", "2"]
+    assert two.process_and_sharding_options(of_run(PIKE), None) == ["--processes", "2"]
 
 
 @pytest.mark.parametrize(
@@ -103,17 +103,17 @@ def test_a_training_is_shared_out_as_the_profile_says(plan):
 )
 def test_a_training_on_many_gpus_of_one_node_is_told(plan, chosen, count):
     takes = RuleResources(plan, Profile({"pretrain": {"accelerator": "h100", **chosen}}))
-    said = takes.explain_several_gpus_per_node("pretrain", PIKE)
+    said = takes.several_gpus_per_node_warning("pretrain", PIKE)
     start = f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
     assert (said or "").startswith(start if count else "")
     assert bool(said) == (count > 0)
-    assert takes.explain_several_gpus_per_node("pack", "installed/code") is None
+    assert takes.several_gpus_per_node_warning("pack", "installed/code") is None
 
 
 def test_nodes_share_the_processes_of_a_training(plan):
     asked = {"processes": "4", "nodes": "2", "accelerator": "h100"}
     shared = RuleResources(plan, Profile({"pretrain": asked}))
-    assert shared.training_process_arguments(of_run(PIKE), None) == [
+    assert shared.process_and_sharding_options(of_run(PIKE), None) == [
         "--processes",
         "4",
         "--nodes",

@@ -199,7 +199,7 @@ def test_nothing_is_submitted_before_the_controller_answers(
     # Not for ever, and not after Ctrl-C.
     programs("scontrol", "exit 1")
     monkeypatch.setattr(slurm_executor, "PATIENCE_SECONDS", 0.03)
-    assert slurm_executor.await_controller(log, threading.Event())
+    assert slurm_executor.await_controller_unless_cancelled(log, threading.Event())
     executor._cancelled.set()
     executor.run_job("another")
     assert executor.submitted == ["job"]

@@ -22,7 +22,7 @@ rule pretrain:
     params:
         file=f"{RESULTS}/runs/{{run}}/run.json",
         data=READS.run_arguments,
-        together=TAKES.training_process_arguments,
+        together=TAKES.process_and_sharding_options,
     shell:
         "spawn {resources.python:q} -m pipeline pretrain {params.file:q}"
         " {params.data:q} --device {resources.device:q} --accelerator {resources.accelerator:q} {params.together} --threads {threads}"
