@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import records
 from pipeline.results import query
-from pipeline.results.database_reader import connect_experiment, query_rows
+from pipeline.results.database_reader import connect_results_database, query_rows
 
 PAGE = records.ROOT / "docs" / "claims.md"
 Claim = dict[str, Any]
@@ -101,7 +101,7 @@ def page(database: Path) -> str:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with connect_experiment(database) as connection:
+    with connect_results_database(database) as connection:
         (facts,) = query_rows(
             connection,
             "select count(*) as runs, min(parameters) as least, max(parameters) as most from runs",
@@ -162,7 +162,7 @@ def refutation(claim: Claim) -> str:
     """A claim that the paper's own numbers contradict, the worst of them, and our verdict."""
     return (
         f"- {claim['statement']} (`{claim['claim']}`). In the paper's tables "
-        f"{query.published_difference_text(claim)}. Our runs: {claim['verdict']}."
+        f"{query.worst_difference_in_paper_tables(claim)}. Our runs: {claim['verdict']}."
     )
 
 

@@ -383,7 +383,7 @@ def commands() -> list[Command]:
             by="pipeline.results.archive:write_crate_and_summarise"),
         _command("look", "record", "write the records of finished results as Parquet, with hashes",
             _positional("RESULTS", "a results folder where all is finished"), out,
-            by="pipeline.results.archive:write_archive_and_summarise"),
+            by="pipeline.results.archive:archive_records_and_summarise"),
         _command("run", "restore", "build database, tables, figures and report from an archive",
             _positional("ARCHIVE", "what `pike record` or `pike crate` wrote"),
             _path("--out", "results folder to make (default: restored)", default=Path("restored")),

@@ -54,7 +54,9 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def evidence_needed_for_possibly_better(rows_by_loss: list[Row], read_tokens: int) -> Iterator[Row]:
+def evidence_needed_for_undecided_leaders(
+    rows_by_loss: list[Row], read_tokens: int
+) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
     The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
@@ -118,10 +120,12 @@ def _needed_evidence_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     return facts | {"seeds": seeds, "tokens": tokens, "text": ", or ".join(ways)}
 
 
-def _fewest_sufficient_seeds(least: int, probability: Callable[[int], float]) -> int | None:
+def _fewest_sufficient_seeds(
+    least: int, probability_to_detect: Callable[[int], float]
+) -> int | None:
     """The first number of seeds that finds the difference often enough, if `MOST_SEEDS` do."""
     wanted = range(least, MOST_SEEDS + 1)
-    return next((seeds for seeds in wanted if probability(seeds) >= POWER), None)
+    return next((seeds for seeds in wanted if probability_to_detect(seeds) >= POWER), None)
 
 
 def _more_validation_text_phrase(factor: float, read_tokens: int) -> str:
@@ -237,7 +241,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "own": [row["method"] for row in rows if row["method"] in own],
-            "open": [*evidence_needed_for_possibly_better(rows, tokens)],
+            "open": [*evidence_needed_for_undecided_leaders(rows, tokens)],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),

@@ -45,7 +45,11 @@ from pipeline.results import (
     sql_views,
     tables,
 )
-from pipeline.results.database_reader import DATABASE, connect_experiment, query_rows
+from pipeline.results.database_reader import (
+    DATABASE,
+    connect_results_database,
+    query_rows,
+)
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.record_loader import OF_THEORY, RECORDS, columns_not_generated, insert_rows
 from pipeline.runtime import atomic_files, checksums, manifests
@@ -74,7 +78,7 @@ KindAndName = tuple[str, str]
 COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression_level 19"
 
 
-def write_archive_and_summarise(results: Path, *, out: Path) -> str:
+def archive_records_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
     _refuse_absent_folder(results, DATABASE, "the folder of a finished experiment")
     reads = {
@@ -88,7 +92,10 @@ def write_archive_and_summarise(results: Path, *, out: Path) -> str:
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
-        with connect_experiment(results / f"{WHOLE}.duckdb") as source, duckdb.connect() as writer:
+        with (
+            connect_results_database(results / f"{WHOLE}.duckdb") as source,
+            duckdb.connect() as writer,
+        ):
             for table in ARCHIVED_TABLES:
                 columns = ", ".join(columns_not_generated(source, table))
                 rows = source.sql(f"select {columns} from {table} order by rowid").to_arrow_table()
@@ -448,16 +455,16 @@ def write_crate_and_summarise(results: Path, *, out: Path) -> str:
             workflow,
             object=[given],
             result=result,
-            properties=_workflow_run_end_and_code(results / RESULTS[0]),
+            properties=_workflow_run_end_and_commits(results / RESULTS[0]),
         )
         made.write(partial)
-        write_archive_and_summarise(results, out=partial / "recorded")
+        archive_records_and_summarise(results, out=partial / "recorded")
     return f"{out}: {sum(path.is_file() for path in out.rglob('*')):,} files"
 
 
-def _workflow_run_end_and_code(database: Path) -> dict[str, Any]:
+def _workflow_run_end_and_commits(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
-    with connect_experiment(database) as connection:
+    with connect_results_database(database) as connection:
         commits = {row["commit"] for row in report_facts.code_rows(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)

@@ -88,7 +88,9 @@ def fill_pairs_and_claim_tests(connection: duckdb.DuckDBPyConnection) -> None:
         cells = [ClaimCell(*row[1:]) for row in group]
         wanted[claim] = seed_count_to_decide(cells)
         key = tuple((cell.name, cell.margin) for cell in cells)
-        p = claim_p_value([(cell.margin, cell.two_sided_p_at_bound()) for cell in cells])
+        p = support_or_contradiction_p_value(
+            [(cell.margin, cell.two_sided_p_at_bound()) for cell in cells]
+        )
         if p is not None:
             tests[claim], p_of[key] = key, p
     corrected = dict(zip(p_of, p_values.holm_adjusted(list(p_of.values())), strict=True))
@@ -124,7 +126,7 @@ def _seed_count_to_decide_cell(cell: ClaimCell, level: float) -> int | None:
         return None
     of_one, items, degrees = cell.of_seeds * math.sqrt(cell.seeds), cell.of_items, cell.degrees
 
-    def is_decided_by(seeds: int) -> bool:
+    def is_bound_outside_interval(seeds: int) -> bool:
         of_seeds = of_one / math.sqrt(seeds)
         then = Estimate(cell.margin, of_seeds, items or 0.0, seeds, degrees or MANY)
         half = half_width(then, level)
@@ -132,7 +134,7 @@ def _seed_count_to_decide_cell(cell: ClaimCell, level: float) -> int | None:
         return half is not None and half < abs(cell.margin) and certain
 
     numbers = range(LEAST_SEEDS, MOST_SEEDS + 1)
-    first = bisect.bisect_left(numbers, True, key=is_decided_by)
+    first = bisect.bisect_left(numbers, True, key=is_bound_outside_interval)
     return numbers[first] if first < len(numbers) else None
 
 
@@ -144,7 +146,7 @@ def least_sign_test_p_value(seeds: int) -> float:
     return 2.0 ** (1 - seeds)
 
 
-def claim_p_value(cells: Sequence[MarginAndP]) -> float | None:
+def support_or_contradiction_p_value(cells: Sequence[MarginAndP]) -> float | None:
     """The p-value of a claim over several numbers, each with its margin and its own p-value.
 
     If all lie within the bounds, all must be shown to: the largest counts. Else one that is shown

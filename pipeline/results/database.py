@@ -143,7 +143,7 @@ def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment)
             if run.settings["scenario"] == scenario
             for domain in run.settings["domains"]
         )
-        target = experiment.configured_target_weights(scenario)
+        target = experiment.configured_unscaled_target_weights(scenario)
         rows = ([scenario, name, i, target.get(name, 1.0)] for i, name in enumerate(domains))
         insert_rows(connection, "domains", rows)
 

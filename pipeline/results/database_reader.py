@@ -201,12 +201,12 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
         *(database, names_text(changed, most=3), output_root.command_to_make(database)),
-        _hint_of_changed_outputs(database) if [*changed] == [QUERIES] else "",
+        _remake_hint_for_changed_queries(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
 
 
-def _hint_of_changed_outputs(database: Path) -> str:
+def _remake_hint_for_changed_queries(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
     if is_of_some_runs(database) or not output_root.find_origin_archive(folder):
@@ -235,7 +235,7 @@ def other_version_error(database: Path, view: str = "") -> InputError:
     return InputError(f"{database} was made by another version: make it anew with `{again}`")
 
 
-def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
+def connect_results_database(database: Path) -> duckdb.DuckDBPyConnection:
     """Opens a database that `pike database` made."""
     connection = connect(database)
     if "experiment" not in {name for (name,) in connection.execute("show tables").fetchall()}:
@@ -247,7 +247,7 @@ def connect_experiment(database: Path) -> duckdb.DuckDBPyConnection:
 @contextlib.contextmanager
 def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     """Opens a database that this version made, for questions of this version's own."""
-    with connect_experiment(database) as connection:
+    with connect_results_database(database) as connection:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
@@ -261,7 +261,7 @@ def query_rows(connection: duckdb.DuckDBPyConnection, sql: str, *values: object)
     return [dict(zip(columns, row, strict=True)) for row in answer.fetchall()]
 
 
-def select_rows(
+def select_rows_keeping_nulls(
     connection: duckdb.DuckDBPyConnection, view: str, selection: Mapping[str, Any], place: str
 ) -> list[Row]:
     """The view's rows, in its order, that belong to what is selected.
@@ -345,7 +345,7 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
     database = given_or_newest_database(None if database is None else Path(database))
-    with connect_experiment(database) as connection:
+    with connect_results_database(database) as connection:
         log_database_and_staleness(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:

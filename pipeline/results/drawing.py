@@ -195,7 +195,7 @@ def _legend_style(key: str, dashes: Any, every: Sequence[Series]) -> dict[str, A
     own = [series for series in every if series.key == key]
     marked = any(_is_marked(series) for series in own)
     single = all(series.points or len(series.x) == 1 for series in own)
-    marker = {"marker": _marker(own[0]), "markersize": 5} if marked else {}
+    marker = {"marker": _marker_by_position(own[0]), "markersize": 5} if marked else {}
     return {"linestyle": "" if single else dashes, **marker}
 
 
@@ -203,7 +203,7 @@ def _is_marked(series: Series) -> bool:
     return series.points or len(series.x) < MANY_POINTS
 
 
-def _marker(series: Series) -> str:
+def _marker_by_position(series: Series) -> str:
     return MARKERS[(series.position + 1) % len(MARKERS)]
 
 
@@ -307,7 +307,7 @@ def _draw_series(axes: Axes, series: Series, style: LineStyle, *, wide: bool = F
     x, y = list(series.x), np.array(series.y, float)  # None is a gap.
     axes.plot(
         x, y, color=colour, linestyle="-" if wide else dashes,
-        marker=_marker(series) if _is_marked(series) else None,
+        marker=_marker_by_position(series) if _is_marked(series) else None,
         markersize=5 if len(x) == 1 else 4, zorder=2 if wide or series.position < 0 else 3,
         linewidth=4.5 if wide else None, alpha=0.45 if wide else None,
     )  # fmt: skip

@@ -114,7 +114,7 @@ class Experiment:
         named = [str(run.settings["method_name"]) for run in self.runs.values()]
         return list(dict.fromkeys([*self.section("methods"), *named]))
 
-    def configured_target_weights(self, scenario: str) -> dict[str, float]:
+    def configured_unscaled_target_weights(self, scenario: str) -> dict[str, float]:
         """Weights of the domains in a scenario's mean loss; empty where all are equal."""
         values = self.section("scenarios").get(scenario, {})
         return values.get("target", {}) if isinstance(values, dict) else {}

@@ -17,7 +17,11 @@ from pipeline.results import (
     result_manifests,
     sql_views,
 )
-from pipeline.results.database_reader import Row, connect_experiment, select_rows
+from pipeline.results.database_reader import (
+    Row,
+    connect_results_database,
+    select_rows_keeping_nulls,
+)
 from pipeline.results.figure_panels import Panel, Series
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
@@ -51,10 +55,10 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
     snapshot = result_manifests.snapshot_inputs(
-        "figure", [result_manifests.manifest_or_file(database, "database")]
+        "figure", [result_manifests.verified_manifest_or_file(database, "database")]
     )
-    with connect_experiment(database) as connection:
-        result = select_rows(connection, view, figure.selection, str(settings))
+    with connect_results_database(database) as connection:
+        result = select_rows_keeping_nulls(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts = number_marks.read_doubts(connection, str(settings))
         named = labels.method_labels(connection)

@@ -30,7 +30,9 @@ def headline_picture_facts(
         `untested`, the others; `notes` on signs. A block's `lines` are shown at once, `more` fold.
     """
     every = [row for place in decisions for row in place["rows"]]
-    limit = _axis_limit([row for row in every if row["seeds"] >= LEAST_SEEDS] or every)
+    limit = _axis_limit_without_outliers(
+        [row for row in every if row["seeds"] >= LEAST_SEEDS] or every
+    )
     blocks, untested = list[Row](), list[Row]()
     for place in decisions:
         lines = [_line_geometry(row, limit) for row in place["rows"]]
@@ -58,7 +60,7 @@ def _notes_of_lines(lines: Iterable[Row]) -> list[str]:
     )
 
 
-def _axis_limit(rows: Sequence[Row]) -> float:
+def _axis_limit_without_outliers(rows: Sequence[Row]) -> float:
     """A round number of nats that holds every interval below zero, and most of the others.
 
     It reaches to twice the far end that a third of all lie within, so that hopeless methods do not
@@ -75,17 +77,17 @@ def _axis_limit(rows: Sequence[Row]) -> float:
 def _line_geometry(row: Row, limit: float) -> Row:
     """A row with its places in percent of the axis; what lies outside says on which side."""
 
-    def percent_of_axis(value: float) -> float:
+    def axis_percent_of_nats(value: float) -> float:
         return round(50 + 50 * max(-1.0, min(1.0, value / limit)), 2)
 
     cut = "right" if row["nll_high"] > limit else "left" if row["nll_low"] < -limit else ""
     return {
         **row,
-        "x": percent_of_axis(row["nll_difference"]),
-        "x_low": percent_of_axis(row["nll_low"]),
-        "x_high": percent_of_axis(row["nll_high"]),
+        "x": axis_percent_of_nats(row["nll_difference"]),
+        "x_low": axis_percent_of_nats(row["nll_low"]),
+        "x_high": axis_percent_of_nats(row["nll_high"]),
         "cut": cut,
-        "made": report_facts.origin_anchor(
+        "made": report_facts.run_group_anchor(
             "/".join((row["scenario"], row["model"], row["method"]))
         ),
     }

@@ -169,7 +169,7 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
     for pair in pairs:
         tests += [_loss_test(pair, one.domain, [one]) for one in pair.domains]
         tests += [_loss_test(pair, None, pair.domains)] if pair.whole else []
-    tests += _tests_over_scenarios(pairs, oracle_runs)
+    tests += _means_over_oracle_scenarios(pairs, oracle_runs)
     families: dict[Any, list[LossTest]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
@@ -199,7 +199,7 @@ def _loss_test(pair: MethodPair, domain: str | None, domains: list[DomainDiffere
     )
 
 
-def _tests_over_scenarios(
+def _means_over_oracle_scenarios(
     pairs: list[MethodPair], oracle_runs: list[OracleRun]
 ) -> Iterator[LossTest]:
     """The mean over the scenarios that have an oracle, and over the oracle's seeds, by method.

@@ -124,7 +124,9 @@ def escape_latex(text: str) -> str:
 def read_doubts(connection: duckdb.DuckDBPyConnection, place_in_messages: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
-    for row in database_reader.select_rows(connection, "doubtful_runs", {}, place_in_messages):
+    for row in database_reader.select_rows_keeping_nulls(
+        connection, "doubtful_runs", {}, place_in_messages
+    ):
         key = row["scenario"], row["model"], row["method"]
         count = f"{row['runs']} of {row['of_runs']}"
         result.setdefault(key, {})[row["mark"]] = count

@@ -111,14 +111,14 @@ def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
     for verdict, group in groups.items():
         if group:
             yield output_formats.colour_text(f"{len(group)} {verdict}", "bold")
-            yield from _claim_group_lines(group)
+            yield from _lines_of_each_claim(group)
     own = sum(one["published_verdict"] == "contradicted" for one in claims)
     yield f"contradicted by the paper's own tables: {own}"
     yield "p: with Holm's correction over all tested claims; supported or contradicted below 0.05"
     yield "What each verdict means, also that of too few seeds beside a p: docs/claims.md"
 
 
-def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
+def _lines_of_each_claim(claims: list[dict[str, Any]]) -> Iterator[str]:
     for one in claims:
         ours = "" if one["ours"] is None else f"  {one['ours']:.3g} {one['unit']}"
         if one["ours_low"] is not None:
@@ -129,10 +129,11 @@ def _claim_group_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
-            yield f"    The paper's own tables contradict it: {published_difference_text(one)}"
+            worst = worst_difference_in_paper_tables(one)
+            yield f"    The paper's own tables contradict it: {worst}"
 
 
-def published_difference_text(claim: dict[str, Any]) -> str:
+def worst_difference_in_paper_tables(claim: dict[str, Any]) -> str:
     """The worst of the paper's own numbers for a claim: mix is 2.5 % below random (1B, 0-shot)."""
     value, unit, cell = (claim[key] for key in ("published_recomputed", "unit", "published_cell"))
     place, _, methods = cell.rpartition(": ")

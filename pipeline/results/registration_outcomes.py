@@ -63,19 +63,19 @@ def compare_with_registration(
             "status": chosen.status,
             "date": chosen.date,
             "deviations": [
-                *_registration_deviations(chosen, given),
+                *_registration_file_problems(chosen, given),
                 *_run_deviations(chosen, plan, connection),
                 *(_stale_run_lines(place) if chosen.status == "draft" else ()),
             ],
             "hypotheses": board_tests.judge_hypotheses(
                 chosen.hypotheses, chosen.level, query_rows(connection, "from scenario_differences")
             ),
-            "methods": list(_mix_board_rows_with_costs(chosen, plan, connection)),
+            "methods": list(_rows_against_mix_with_costs(chosen, plan, connection)),
         }
     return output_formats.json_csv_or_text(format, facts, lambda: _comparison_text(facts, chosen))
 
 
-def _registration_deviations(chosen: Registration, given: Path) -> Iterator[str]:
+def _registration_file_problems(chosen: Registration, given: Path) -> Iterator[str]:
     """What the file itself departs in from a registration."""
     if chosen.status == "draft":
         yield f"{given} is a draft: nothing was registered before the runs"
@@ -168,7 +168,7 @@ def _git_output(folder: Path, *arguments: str) -> str | None:
     return done.stdout.strip()
 
 
-def _mix_board_rows_with_costs(
+def _rows_against_mix_with_costs(
     chosen: Registration, plan: Plan, connection: duckdb.DuckDBPyConnection
 ) -> Iterator[Row]:
     """The rows of boards against Mix, with costs in runs of Mix."""
@@ -217,10 +217,10 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
 
     def flops_with_search_over_mix(run: RunName) -> float:
         every = dependencies.wanted_then_required_runs(plan.config, [run])
-        flops = sum(rows_over_mix(one) * flops_of_step(one) for one in every)
-        return flops / flops_of_step(run)
+        flops = sum(rows_over_mix(one) * flops_of_mix_step(one) for one in every)
+        return flops / flops_of_mix_step(run)
 
-    def flops_of_step(run: RunName) -> float:
+    def flops_of_mix_step(run: RunName) -> float:
         return registration.flops_of_mix_step(plan.runs[str(run)], plan.tokenizers)
 
     equal = chosen.mix_for.get(runs[0].method)

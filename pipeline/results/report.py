@@ -66,18 +66,18 @@ def write_report(
         experiment = read_experiment(settings)
         tabled = _configured_or_found_names(experiment.tables, tables, ".csv")
         drawn = _configured_or_found_names(experiment.figures, figures, ".svg")
-        read = [tables / f"{name}.csv" for name in tabled]
-        read += [figures / f"{name}.svg" for name in drawn]
+        shown_files = [tables / f"{name}.csv" for name in tabled]
+        shown_files += [figures / f"{name}.svg" for name in drawn]
         folders = {"tables": tables, "figures": figures}
         folder_links = {
             k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
         }
         stood_on = [
-            result_manifests.manifest_or_file(database, "database"),
-            *map(made_from.manifest_beside, read),
+            result_manifests.verified_manifest_or_file(database, "database"),
+            *map(made_from.manifest_beside, shown_files),
         ]
         snapshot = result_manifests.snapshot_inputs("report", stood_on)
-        texts = _page_texts(experiment, database, read, folder_links)
+        texts = _page_texts(experiment, database, shown_files, folder_links)
         for page, partial in partials.items():
             partial.write_text(texts[page], encoding="utf-8")
     config = manifest_places.fill_rule_and_finder_defaults(experiment.config)
@@ -87,10 +87,12 @@ def write_report(
 
 
 def _page_texts(
-    experiment: Experiment, database: Path, read: list[Path], folder_links: dict[str, str]
+    experiment: Experiment, database: Path, shown_files: list[Path], folder_links: dict[str, str]
 ) -> dict[str, str]:
     with open_current_version(database) as connection:
-        content = _content_of_all_pages(connection, experiment, read) | {"files": folder_links}
+        content = _content_of_all_pages(connection, experiment, shown_files) | {
+            "files": folder_links
+        }
     # Commands ask the database of all runs, beside one of some.
     asked = database.parents[1] / DATABASE if is_of_some_runs(database) else database
     content["database"] = shlex.quote(str(asked))
@@ -108,14 +110,14 @@ def _page_texts(
 
 
 def _content_of_all_pages(
-    connection: duckdb.DuckDBPyConnection, experiment: Experiment, read: list[Path]
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment, shown_files: list[Path]
 ) -> dict[str, Any]:
     """What the pages show, by name."""
     tabled, of_paper = report_parts.split_own_and_paper(
-        [report_parts.read_table(path) for path in read if path.suffix == ".csv"]
+        [report_parts.read_table(path) for path in shown_files if path.suffix == ".csv"]
     )
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
-        [report_parts.read_figure(path) for path in read if path.suffix == ".svg"]
+        [report_parts.read_figure(path) for path in shown_files if path.suffix == ".svg"]
     )
     doubts = number_marks.read_doubts(connection, "report")
     places = advice.read_decisions(connection)
@@ -166,7 +168,7 @@ def _experiment_facts(
         "config": yaml.safe_dump(experiment.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": report_facts.deviation_rows(),
         "claims": report_facts.claim_groups_by_verdict(connection),
-        "origins": report_facts.run_groups_by_method(connection),
+        "origins": report_facts.runs_by_scenario_model_method(connection),
         "sources": report_facts.source_rows(connection),
         "code": report_facts.code_rows(connection),
         "versions": report_facts.version_texts(connection),
@@ -188,11 +190,13 @@ def _scenario_content(
     doubts: number_marks.Doubts,
     tabled: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    def scenario_rows(sql: str) -> list[Row]:
+    def rows_filtered_by_scenario(sql: str) -> list[Row]:
         return [r for r in query_rows(connection, sql) if r["scenario"] == scenario]
 
-    models = scenario_rows("select scenario, model, any_value(parameters) as parameters from runs "
-                 "group by all order by all")  # fmt: skip
+    models = rows_filtered_by_scenario(
+        "select scenario, model, any_value(parameters) as parameters from runs "
+        "group by all order by all"
+    )
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
         model, size = row["model"], f"{labels.amount_in_words(row['parameters'])} parameters"
@@ -210,7 +214,7 @@ def _scenario_content(
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "accuracies": tested,
-        "corpora": scenario_rows(
+        "corpora": rows_filtered_by_scenario(
             "select distinct r.scenario, d.position, c.*, "
             # The search split of a small corpus may be empty.
             "c.bytes / nullif(c.tokens, 0) as bytes_per_token, "

@@ -83,12 +83,12 @@ def claim_groups_by_verdict(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     ]
 
 
-def origin_anchor(place: str) -> str:
+def run_group_anchor(place: str) -> str:
     """Where the page says how the runs of a scenario/model/method were made."""
     return f"made-{place.replace('/', '-')}"
 
 
-def run_groups_by_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def runs_by_scenario_model_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
     result = query_rows(
         connection,
@@ -105,7 +105,9 @@ def run_groups_by_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         name = row["run"].rpartition("/")[0]
         settings = json.loads(row["settings"])
         shown = {k: settings[k] for k in ("rule", "method", "training", "model")}
-        group = groups.setdefault(name, {"anchor": origin_anchor(name), "name": name, "runs": []})
+        group = groups.setdefault(
+            name, {"anchor": run_group_anchor(name), "name": name, "runs": []}
+        )
         group["settings"] = json.dumps(shown, indent=1)
         group["runs"].append(row)
     return list(groups.values())

@@ -103,7 +103,7 @@ def _section_block(cells: pd.DataFrame) -> dict[str, Any]:
             {
                 "label": label,
                 "kind": kind,
-                "made": report_facts.origin_anchor(place) if place else "",
+                "made": report_facts.run_group_anchor(place) if place else "",
                 "cells": line["shown"].to_list(),
             }
         )

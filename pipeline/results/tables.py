@@ -43,7 +43,11 @@ import pandas as pd
 
 from pike_mixing.errors import InputError
 from pipeline.results import number_marks, result_manifests, sql_views
-from pipeline.results.database_reader import Row, connect_experiment, select_rows
+from pipeline.results.database_reader import (
+    Row,
+    connect_results_database,
+    select_rows_keeping_nulls,
+)
 from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
@@ -116,7 +120,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_outputs_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
     snapshot = result_manifests.snapshot_inputs(
-        "table", [result_manifests.manifest_or_file(database, "database")]
+        "table", [result_manifests.verified_manifest_or_file(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
     for suffix, text in (
@@ -135,10 +139,10 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
 
     `place` is where the settings stand, for messages.
     """
-    with connect_experiment(database) as connection:
-        result = select_rows(connection, table.view, table.selection, place)
+    with connect_results_database(database) as connection:
+        result = select_rows_keeping_nulls(connection, table.view, table.selection, place)
         columns = [name for name, *_ in connection.execute(f"describe {table.view}").fetchall()]
-        _check_columns(table, columns, place)
+        _refuse_view_lacking_cell_columns(table, columns, place)
         made: dict[tuple[str | None, ...], list[str]] = {
             (scenario, model, method): runs
             for scenario, model, method, runs in connection.execute(
@@ -159,7 +163,9 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
     return [make_section([row for row in result if row["section"] == name]) for name in sections]
 
 
-def _check_columns(table: TableSettings, columns: Sequence[str], place: str) -> None:
+def _refuse_view_lacking_cell_columns(
+    table: TableSettings, columns: Sequence[str], place: str
+) -> None:
     """Refuses a view that gives no cells, and warns of columns that no table shows."""
     file = sql_views.sql_file_of_view(table.view)
     if missing := [name for name in COLUMNS if name not in columns]:

@@ -85,7 +85,7 @@ def explain_artifact(
             cells = _cells_of_row(connection, lineage[artifact], row)
             inputs = _inputs_of_row(connection, lineage[artifact], cells, row)
             numbers = _number_lines_of_row(cells, _view_name(lineage[artifact]), database)
-            values = _values_by_run(cells)
+            values = _own_value_texts_by_run(cells)
             lineage[artifact] |= {"inputs": inputs}
             named = {artifact: row}
     made = lineage[artifact]
@@ -174,7 +174,7 @@ def _number_lines_of_row(cells: list[Row], view: str, database: Path) -> list[st
     return [*lines, f"`{pike} query 'from {view}'{asked}` has the numbers; the row was made from:"]
 
 
-def _values_by_run(cells: list[Row]) -> dict[str, list[str]]:
+def _own_value_texts_by_run(cells: list[Row]) -> dict[str, list[str]]:
     """Of each run its values, of which the row's numbers are the means."""
     result: dict[str, list[str]] = {}
     several = len({cell["row_label"] for cell in cells}) > 1

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def recorded(shown, tmp_path_factory):
     out = tmp_path_factory.mktemp("archive") / "recorded"
-    assert archive.write_archive_and_summarise(shown, out=out).startswith(f"{out}: ")
+    assert archive.archive_records_and_summarise(shown, out=out).startswith(f"{out}: ")
     return out
 
 
@@ -108,7 +108,7 @@ def test_one_table_alone_and_only_what_is_there(recorded, tmp_path):
         archive.restore_results_and_summarise(recorded.parent / "zzz", out=tmp_path / "two")
     (tmp_path / "results").mkdir()
     (tmp_path / "results/pike.duckdb").touch()
-    for write in (archive.write_archive_and_summarise, archive.write_crate_and_summarise):
+    for write in (archive.archive_records_and_summarise, archive.write_crate_and_summarise):
         with pytest.raises(InputError, match=rf"not exist: did you mean {tmp_path}/results\?$"):
             write(tmp_path / "result", out=tmp_path / "two")
 
@@ -307,7 +307,7 @@ def test_no_link_is_followed_out_of_what_is_restored_or_into_it(recorded, tmp_pa
 
 def test_a_folder_may_have_a_quote_in_its_name(shown, recorded, tmp_path):
     out = tmp_path / "it's" / "mine"
-    archive.write_archive_and_summarise(shown, out=out)
+    archive.archive_records_and_summarise(shown, out=out)
     assert content(out / "records", "*") == content(recorded / "records", "*")
 
 
@@ -316,7 +316,7 @@ def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     shutil.copytree(shown, results)
     (results / "report" / "index.manifest.json").unlink()
     with pytest.raises(InputError, match="finish the experiment with `make run`"):
-        archive.write_archive_and_summarise(results, out=tmp_path / "out")
+        archive.archive_records_and_summarise(results, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

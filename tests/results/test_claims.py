@@ -242,17 +242,17 @@ def test_means_over_tasks_are_tested_by_pair_and_claims_corrected_together(ours)
 
 def test_a_claim_over_several_numbers_by_hand():
     # All within: the least certain decides. Two outside of three: the surest, three times.
-    assert claim_tests.claim_p_value([(1.0, 0.01), (2.0, 0.04)]) == 0.04
-    assert claim_tests.claim_p_value([(-1.0, 0.01), (-0.1, 0.5), (2.0, 0.001)]) == pytest.approx(
-        0.03
-    )
+    assert claim_tests.support_or_contradiction_p_value([(1.0, 0.01), (2.0, 0.04)]) == 0.04
+    assert claim_tests.support_or_contradiction_p_value(
+        [(-1.0, 0.01), (-0.1, 0.5), (2.0, 0.001)]
+    ) == pytest.approx(0.03)
     # Twice the standard error of seeds, 2 degrees: P(|T| > 2) = 1 - 2 / sqrt(2 + 4) = 0.1835.
     assert ClaimCell("", False, 1.0, 0.5, 0.0, 3).two_sided_p_at_bound() == pytest.approx(
         0.1835, abs=1e-4
     )
     # One over too few seeds keeps a claim from being supported, not from being contradicted.
-    assert claim_tests.claim_p_value([(1.0, None), (2.0, 0.04)]) is None
-    assert claim_tests.claim_p_value([(1.0, None), (-2.0, 0.04)]) == 0.04
+    assert claim_tests.support_or_contradiction_p_value([(1.0, None), (2.0, 0.04)]) is None
+    assert claim_tests.support_or_contradiction_p_value([(1.0, None), (-2.0, 0.04)]) == 0.04
     # Seeds that agree tell nothing of others.
     assert ClaimCell("", False, 10.0, 0.0, None, 3).two_sided_p_at_bound() == 1.0
 

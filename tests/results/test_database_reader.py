@@ -15,10 +15,10 @@ from pipeline.results.advice import advise
 from pipeline.results.database import build_database
 from pipeline.results.database_reader import (
     connect,
-    connect_experiment,
+    connect_results_database,
     frame,
     given_or_newest_database,
-    select_rows,
+    select_rows_keeping_nulls,
 )
 from pipeline.results.number_marks import read_doubts
 from pipeline.results.query import answer_query, describe_claims
@@ -49,16 +49,18 @@ GUESSES = {"uniform guess", "unigram counts", "entropy floor"}
     ],
 )
 def test_selected_rows_remain_in_the_order_of_the_view(connection, view, selection, column, values):
-    found = select_rows(connection, view, selection, "x")
+    found = select_rows_keeping_nulls(connection, view, selection, "x")
     assert {row[column] for row in found} == values
-    assert found == [row for row in select_rows(connection, view, {}, "x") if row in found]
+    assert found == [
+        row for row in select_rows_keeping_nulls(connection, view, {}, "x") if row in found
+    ]
 
 
 def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplog):
     methods = ["mix", "pike", "balanced-pike", "round-robin"]
-    select_rows(connection, "table_costs", {"methods": methods}, "x")
+    select_rows_keeping_nulls(connection, "table_costs", {"methods": methods}, "x")
     assert "leaves out" not in caplog.text
-    select_rows(connection, "table_costs", {"methods": methods[:2]}, "x.json")
+    select_rows_keeping_nulls(connection, "table_costs", {"methods": methods[:2]}, "x.json")
     told = "x.json.selection.methods leaves out rows of table_costs: "
     (message,) = [one.message for one in caplog.records]
     assert message.startswith(told)
@@ -79,11 +81,11 @@ def test_rows_of_a_table_that_a_selection_leaves_out_are_named(connection, caplo
 )
 def test_mistakes_are_named_where_they_were_made(connection, view, selection, message):
     with pytest.raises(InputError, match=message):
-        select_rows(connection, view, selection, "x")
+        select_rows_keeping_nulls(connection, view, selection, "x")
 
 
 def test_seeds_may_be_selected_where_the_database_has_no_others(connection):
-    assert select_rows(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
+    assert select_rows_keeping_nulls(connection, "table_costs", {"seeds": [0, 1, 2]}, "x")
 
 
 WHOLE, RESTORED = "results/pike.duckdb", "restored/pike.duckdb"
@@ -147,7 +149,7 @@ def answers(database, out):
         "query": lambda: answer_query("select 1", database),
         "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
-        "frames": lambda: connect_experiment(database).close(),
+        "frames": lambda: connect_results_database(database).close(),
         "table": lambda: tables.write_table(
             settings / "tables/perplexity.json", database, out / "perplexity.md"
         ),
@@ -232,7 +234,11 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
         "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
         "claims": [describe_claims, lambda d: answer_query("from Claims", d)],
     }[view]
-    for ask in (*asked, lambda d: frame(view, d), lambda d: select_rows(connect(d), view, {}, "x")):
+    for ask in (
+        *asked,
+        lambda d: frame(view, d),
+        lambda d: select_rows_keeping_nulls(connect(d), view, {}, "x"),
+    ):
         with pytest.raises(InputError, match="made by another version: make it anew with `snakem"):
             ask(database)
 

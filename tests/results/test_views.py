@@ -108,7 +108,7 @@ def test_a_query_that_fails_on_what_it_reads_is_named(empty):
     run(empty, "mix", wall_seconds=1.0)
     empty.execute("create or replace view table_costs as select method::integer as x from runs")
     with pytest.raises(InputError, match=r"(?s)table_costs\.sql: .*'mix'"):
-        database_reader.select_rows(empty, "table_costs", {}, "x")
+        database_reader.select_rows_keeping_nulls(empty, "table_costs", {}, "x")
 
 
 def test_the_report_of_snakemake_says_what_a_table_compares():
