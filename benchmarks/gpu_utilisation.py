@@ -39,7 +39,7 @@ def main() -> None:
     options: dict[str, Any] = {"sizes": list(SIZES)[1:], "steps": 10, "device": "cuda"}
     options["eager"] = {"action": "store_true", "help": "without compiling"}
     chosen = measure.arguments(__doc__, "gpu_utilisation", **options, side=8192)
-    device, result = pick_device.pick_device(chosen.device), {}
+    device, result = pick_device.claim_device(chosen.device), {}
     for name in chosen.sizes:
         size, microbatch = SIZES[name]
         peaks = [matrix_peak(device, chosen.side)]

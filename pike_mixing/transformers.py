@@ -25,7 +25,7 @@ from pike_mixing.interface import Method
 from pike_mixing.torch import MixedDataset, Mixing, model_losses, rows
 from pike_mixing.torch.losses import logits_of, losses_of_outputs
 from pike_mixing.torch.mixed_loader import micro_batches_ahead
-from pike_mixing.torch.pass_interface import losses_without_gradient
+from pike_mixing.torch.pass_interface import current_mode_losses_without_trace
 from pike_mixing.torch.row_checks import Columns
 from pike_mixing.torch.rows import Rows
 
@@ -270,7 +270,9 @@ def _observed_training_step(
         with trainer.model.register_forward_hook(note):
             loss = plain(model, inputs, *args, **kwargs)
         # Fused losses leave no logits.
-        mixing.record(result[0] if result else losses_without_gradient(model, losses, batch))
+        mixing.record(
+            result[0] if result else current_mode_losses_without_trace(model, losses, batch)
+        )
         return loss
 
     return step

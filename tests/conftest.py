@@ -156,7 +156,11 @@ def own_modules(tmp_path, monkeypatch):
 
     def forget():
         code = code_fingerprint
-        for cached in (code._folder_holding_package, code._possible_own_modules, code.module_path):
+        for cached in (
+            code._folder_holding_importable_package,
+            code._possible_own_modules,
+            code.module_path,
+        ):
             cached.cache_clear()
         for name in [name for name in sys.modules if name.partition(".")[0] in OWN_MODULES]:
             del sys.modules[name]

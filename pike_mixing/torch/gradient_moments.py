@@ -134,7 +134,7 @@ def gramian(
     return measured.gram_KxK, measured.statistics
 
 
-def rows_by_domain_on_process(
+def domain_rows_with_equal_passes(
     pieces_K: Sequence[Sequence[Rows]], group: Group = None, spare: Rows = None
 ) -> list[DomainRows]:
     """Each domain's rows, from the micro-batches of every process: as many passes on each.
@@ -183,7 +183,7 @@ def measure_domains(
             "static_graph away"
         )
     result = []
-    with parallel.without_synchronization(target.model) as plain, torch.enable_grad():
+    with parallel.without_ddp_synchronization(target.model) as plain, torch.enable_grad():
         for k, of_domain in enumerate(rows_K):
             if not of_domain.rows:
                 continue
@@ -239,4 +239,6 @@ def _target_and_rows(
     if isinstance(rows_by_domain, Mapping):
         rows_by_domain = list(rows_by_domain.values())
     pieces_K = [rows.split(domain, micro_batch_rows) for domain in rows_by_domain]
-    return Target(model, Passes(loss_fn, group=group)), rows_by_domain_on_process(pieces_K, group)
+    return Target(model, Passes(loss_fn, group=group)), domain_rows_with_equal_passes(
+        pieces_K, group
+    )

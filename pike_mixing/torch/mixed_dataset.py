@@ -162,7 +162,7 @@ class MixedDataset(IterableDataset[Any]):
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
         self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
-        releases = {n: streams.requirement_of_datasets_stream(d) for n, d in datasets.items()}
+        releases = {n: streams.datasets_release_reading_stream(d) for n, d in datasets.items()}
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.map_style_length(dataset) for dataset in datasets.values()],

@@ -19,7 +19,7 @@ from pike_mixing.torch.losses import (
     row_means,
     token_losses_and_target_mask,
 )
-from pike_mixing.torch.pass_interface import in_mode, losses_without_gradient
+from pike_mixing.torch.pass_interface import current_mode_losses_without_trace, in_mode
 from pike_mixing.torch.rows import Rows
 
 COMPARED = 8
@@ -43,17 +43,17 @@ def causal_losses(model: nn.Module, batch: Rows) -> Tensor:
         InputError: the model's own loss is another.
     """
     if model not in _compared:
-        if _has_own_loss(model):
+        if _is_or_wraps_transformers_model(model):
             refuse_differing_losses(
                 model,
                 batch,
-                _row_losses_of_model,
+                _row_losses_from_logits,
                 _loss_of_single_row,
                 "by the model",
                 "Mixing(loss_fn=...)",
             )
         _compared.add(model)
-    return _row_losses_of_model(model, batch)
+    return _row_losses_from_logits(model, batch)
 
 
 def causal_excess(reference: nn.Module) -> RowLosses:
@@ -102,7 +102,8 @@ def refuse_differing_losses(
     with in_mode(model, training=False):
         for row in rows.split(batch, 1)[:COMPARED]:
             own, result = (
-                float(losses_without_gradient(model, f, row)) for f in (own_loss, row_losses)
+                float(current_mode_losses_without_trace(model, f, row))
+                for f in (own_loss, row_losses)
             )
             if not (math.isnan(own) or abs(result - own) <= tolerance * max(1, abs(own))):
                 raise InputError(
@@ -112,7 +113,7 @@ def refuse_differing_losses(
                 )
 
 
-def _row_losses_of_model(model: nn.Module, batch: Rows) -> Tensor:
+def _row_losses_from_logits(model: nn.Module, batch: Rows) -> Tensor:
     return losses_of_outputs(model(**inputs_without_labels(model, batch)), batch["labels"])
 
 
@@ -123,7 +124,7 @@ def _loss_of_single_row(model: nn.Module, row: Rows) -> Tensor:
     return result
 
 
-def _has_own_loss(model: nn.Module) -> bool:
+def _is_or_wraps_transformers_model(model: nn.Module) -> bool:
     """Whether it is a model of transformers, or only hands a batch on to one."""
     inner: nn.Module = getattr(model, "module", model)
     taken = inspect.signature(inner.forward).parameters
@@ -131,4 +132,7 @@ def _has_own_loss(model: nn.Module) -> bool:
         return hasattr(inner, "config")
     if not any(one.kind is inspect.Parameter.VAR_KEYWORD for one in taken.values()):
         return False
-    return any(hasattr(child, "config") and _has_own_loss(child) for child in inner.children())
+    return any(
+        hasattr(child, "config") and _is_or_wraps_transformers_model(child)
+        for child in inner.children()
+    )

@@ -310,7 +310,7 @@ def full_tensor(tensor: Tensor) -> Tensor:
 
 
 @contextlib.contextmanager
-def without_synchronization(model: nn.Module) -> Iterator[nn.Module]:
+def without_ddp_synchronization(model: nn.Module) -> Iterator[nn.Module]:
     """The model without its DistributedDataParallel, which does not reduce in the block."""
     with contextlib.ExitStack() as stack:
         for module in model.modules():

@@ -205,10 +205,10 @@ class Passes:
         return stack
 
 
-def losses_without_gradient(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
+def current_mode_losses_without_trace(model: nn.Module, loss_fn: RowLosses, batch: Rows) -> Tensor:
     """Losses of the rows of a batch, in a pass of which nothing remains."""
     preserving = preserving_gradients_buffers_random_state(model)
-    with preserving, parallel.without_synchronization(model) as plain:
+    with preserving, parallel.without_ddp_synchronization(model) as plain:
         loss_B = Passes(loss_fn).losses(plain, batch)
         torch.clear_autocast_cache()
     free_gathered_weights(parallel.fsdp2_modules_or_refuse(model))

@@ -272,7 +272,7 @@ COMPARED = 16
 same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
 
-def domain_descriptions(
+def compared_domain_descriptions(
     datasets: Mapping[str, Any], is_compared_dataset: Callable[[Any], bool]
 ) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
@@ -349,7 +349,7 @@ def refuse_domains_differing_by_rank(described: Mapping[int, list[list[Any]]]) -
 
 def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
     """Refuses domains that are not the same on every process of a group; all of them call this."""
-    own = json.dumps(domain_descriptions(datasets, lambda _: True))
+    own = json.dumps(compared_domain_descriptions(datasets, lambda _: True))
     texts = parallel.gather_texts(own, group)
     refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in enumerate(texts)})
 
@@ -361,6 +361,6 @@ def refuse_domains_unlike_others(
 
     The process that comes later is the one that refuses.
     """
-    if own := domain_descriptions(datasets, is_compared_dataset):
+    if own := compared_domain_descriptions(datasets, is_compared_dataset):
         texts = parallel.publish_and_read_texts(key, json.dumps(own))
         refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in texts.items()})

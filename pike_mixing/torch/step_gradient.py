@@ -172,11 +172,11 @@ class StepGradient:
             if leave_gradient and not measures:
                 result = self._compute_in_one_pass(seen, rows, c_K)
             else:
-                result = self._compute_by_domain(seen, rows, c_K, measures, leave_gradient)
+                result = self._measure_and_add_by_domain(seen, rows, c_K, measures, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
         return result.with_losses_or_none(seen.loss_K) if compares else result
 
-    def _compute_by_domain(
+    def _measure_and_add_by_domain(
         self,
         signals: Signals,
         rows: StepRows,
@@ -239,7 +239,7 @@ class StepGradient:
         target, passes, result = self.target, self.passes, []
         share_K = domain_shares(rows) if c_K is None else c_K
         passes.clear_gradients(target.parameters)
-        with parallel.without_synchronization(target.model) as plain:
+        with parallel.without_ddp_synchronization(target.model) as plain:
             for piece, last in with_is_last(rows.pieces(share_K)):
                 with target.summing_over_processes(last=last):
                     loss_B = backpropagate_and_return_losses(
@@ -294,7 +294,7 @@ class StepGradient:
         result = []
         with (
             self.passes.leave_no_trace(self.target.model, training=False),
-            parallel.without_synchronization(self.target.model) as plain,
+            parallel.without_ddp_synchronization(self.target.model) as plain,
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)

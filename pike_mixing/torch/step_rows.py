@@ -80,7 +80,7 @@ class StepRecord:
             for k, pieces in enumerate(pieces_K):
                 own = torch.from_numpy(np.flatnonzero(domain_B == k))
                 pieces += rows.split(rows.select(batch, own), size)
-        return gradient_moments.rows_by_domain_on_process(pieces_K, self.group, self.spare)
+        return gradient_moments.domain_rows_with_equal_passes(pieces_K, self.group, self.spare)
 
     def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """Sums of numbers by domain over all processes, then rows (2K)."""

@@ -76,7 +76,7 @@ def copy_if_stateful(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def requirement_of_datasets_stream(dataset: Any) -> str | None:
+def datasets_release_reading_stream(dataset: Any) -> str | None:
     """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
     if type(dataset).__module__ != "datasets.iterable_dataset":
         return None

@@ -97,7 +97,7 @@ def evaluate_chosen_checkpoints(
     snapshot = made_from.InputSnapshot(
         "evaluate", [__name__], inputs=[run / atomic_files.MANIFEST, tokenizer]
     )
-    record, work = manifests.read_run(run)
+    record, work = manifests.read_run_manifest_and_settings(run)
     steps = record["checkpoints"] if evaluation.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in evaluation.domains or work.domains]
@@ -106,7 +106,7 @@ def evaluate_chosen_checkpoints(
     if snapshot.restore_manifest_if_unchanged(run / "evaluations" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = pick_device.pick_device(device)
+    place = pick_device.claim_device(device)
     pieces = Tokenizer(tokenizer)
     domains = prepare_domains(evaluation, work, corpora, pieces)
     questions = [one for domain in domains for one in domain.questions]

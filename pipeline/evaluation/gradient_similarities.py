@@ -52,7 +52,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     values = atomic_files.read_json(settings)
     probe = validate(Probe, values, str(settings))
     snapshot = made_from.InputSnapshot("probe", [__name__], inputs=[run / atomic_files.MANIFEST])
-    record, work = manifests.read_run(run)
+    record, work = manifests.read_run_manifest_and_settings(run)
     steps = record["checkpoints"] if probe.checkpoints == "all" else record["checkpoints"][-1:]
     folders = [run, *(run / "checkpoints" / f"step{step}" for step in steps)]
     folders += [corpora / domain for domain in work.domains]
@@ -60,7 +60,7 @@ def probe_gradients(settings: Path, run: Path, corpora: Path, *, device: str = "
     if snapshot.restore_manifest_if_unchanged(run / "probes" / atomic_files.MANIFEST, values):
         return
     devices.keep_freed_memory()
-    place = pick_device.pick_device(device)
+    place = pick_device.claim_device(device)
     rows_by_domain, pieces = _read_rows_and_vocabulary(probe, work, corpora)
     rows_by_domain = [rows.to(devices.batch_device(place)) for rows in rows_by_domain]
     with (

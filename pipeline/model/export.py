@@ -29,7 +29,7 @@ def export_run(run: Path, *, out: Path, step: int | None = None) -> str:
             tokenizer is not where it was, transformers has no such architecture, or what it loads
             computes something else.
     """
-    manifest, work = manifests.read_run(run)
+    manifest, work = manifests.read_run_manifest_and_settings(run)
     step = manifest["steps"] if step is None else step
     if step not in manifest["checkpoints"]:
         kept = ", ".join(map(str, manifest["checkpoints"]))

@@ -220,7 +220,7 @@ class WorkflowJobs:
             self._warn(line)
         for run in (name for rule, name in made if rule == "pretrain"):
             folder = Path(self.plan.manifest_path("pretrain", run)).parent
-            if held := locks.describe_holder(folder):
+            if held := locks.holder_message_if_held(folder):
                 waits = "until then its new job waits (`wait` of the profile) or is refused"
                 self._warn(f"{held}; {waits}")
         output_root.write_settings(self.plan, self._pythons)

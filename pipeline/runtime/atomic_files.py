@@ -80,7 +80,7 @@ def atomic_write(
 def _move_into_place(partial: Path, path: Path) -> None:
     """Syncs and renames what was made. A folder before it is deleted afterwards."""
     for file in [*sorted(partial.rglob("*")), partial]:
-        fsync_path(file)
+        fsync_file_or_folder_entries(file)
     if partial.is_dir() and path.exists():
         old = path.with_name(f".{path.name}.{os.getpid()}.old")
         path.rename(old)
@@ -88,7 +88,7 @@ def _move_into_place(partial: Path, path: Path) -> None:
         remove_path(old)
     else:
         partial.replace(path)
-    fsync_path(path.parent)
+    fsync_file_or_folder_entries(path.parent)
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -99,7 +99,7 @@ def _remove_leftovers(path: Path) -> None:
             remove_path(result)
 
 
-def fsync_path(path: Path) -> None:
+def fsync_file_or_folder_entries(path: Path) -> None:
     """Flushes a file, or the entries of a folder and not their content, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -156,7 +156,7 @@ def has_source_file(module: str) -> bool:
 def module_path(module: str) -> Path:
     """The file of a module, or of a package's `__init__`; there may be none."""
     top, *parts = module.split(".")
-    place = (_folder_holding_package(top) or environment.ROOT).joinpath(top, *parts)
+    place = (_folder_holding_importable_package(top) or environment.ROOT).joinpath(top, *parts)
     package = place / "__init__.py"
     return package if package.exists() else place.with_suffix(".py")
 
@@ -166,7 +166,7 @@ def _is_package(module: str) -> bool:
 
 
 @functools.cache
-def _folder_holding_package(top_level: str) -> Path | None:
+def _folder_holding_importable_package(top_level: str) -> Path | None:
     """The folder that holds any top-level module or package; None where there is none of it."""
     if top_level in FIRST_PARTY:
         return PACKAGE.parent
@@ -314,7 +314,7 @@ def _is_users_file(path: str) -> bool:
 @functools.cache
 def _is_users_package(top: str) -> bool:
     """The same of a top-level module or package."""
-    place = None if top in sys.stdlib_module_names else _folder_holding_package(top)
+    place = None if top in sys.stdlib_module_names else _folder_holding_importable_package(top)
     return place is not None and _is_users_file(f"{place / top}{os.sep}")
 
 
@@ -372,7 +372,7 @@ class _DropDocsAndTypeChecking(ast.NodeTransformer):
         return None if is_text else node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign | None:
-        return None if is_about_field(node) else node
+        return None if is_about_class_variable(node) else node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -430,7 +430,7 @@ def _canonical_text(node: object) -> str:
     return f"{type(node).__name__}({inner})"
 
 
-def is_about_field(statement: ast.stmt) -> bool:
+def is_about_class_variable(statement: ast.stmt) -> bool:
     """Whether a class says about itself, in a sentence for readers, what no code reads."""
     return (
         isinstance(statement, ast.AnnAssign)

@@ -102,12 +102,12 @@ _held: set[IO[bytes]] = set()
 started do not get it, and forks close it."""
 
 
-def _close_held_leases() -> None:
+def _close_leases_in_fork() -> None:
     while _held:
         _held.pop().close()
 
 
-os.register_at_fork(after_in_child=_close_held_leases)
+os.register_at_fork(after_in_child=_close_leases_in_fork)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -191,7 +191,7 @@ def is_lease_held(folder: Path) -> bool:
     return False
 
 
-def describe_holder(folder: Path) -> str | None:
+def holder_message_if_held(folder: Path) -> str | None:
     """Who holds the lease of a run directory, and how to end it; None where nobody does."""
     return _lease_held_message(folder / NAME) if is_lease_held(folder) else None
 

@@ -228,34 +228,34 @@ def _part_if_not_read_whole(
     listed = named.items() if isinstance(named, dict) else ()
     files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
-    def manifest_values(*names: str) -> dict[str, Any]:
+    def values_in_manifest(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}
 
     match manifest.get("stage"):
         case "download":
             # A corpus has these on record.
             recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
-            return [files, manifest_values(*recorded) if reader == "pack" else {}]
+            return [files, values_in_manifest(*recorded) if reader == "pack" else {}]
         case "pack":
             # The card is for people.
             return [
                 {n: f for n, f in files.items() if n != "README.md"},
-                manifest_values("fingerprint"),
+                values_in_manifest("fingerprint"),
             ]
         case "pretrain":
             own = OF_MIXTURE if reader == "mixture" else ()
             read = {n: f for n, f in files.items() if "/" in n or n in own}
-            return [read, manifest_values("settings", "domains", "steps", "checkpoints")]
+            return [read, values_in_manifest("settings", "domains", "steps", "checkpoints")]
         case "mixture":
-            return manifest_values("weights_by_domain", "chosen")
+            return values_in_manifest("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
-            return [files, manifest_values("steps", "task")]
+            return [files, values_in_manifest("steps", "task")]
         case None if "identity" in manifest:
             sums = manifest.get("sha256")
             if reader != "mixture" and isinstance(sums, dict):
                 # Only who finds mixtures reads the states of optimizers and methods.
                 sums = sums.get("model.safetensors")
-            return [manifest_values("step", "model", "vocabulary"), sums]
+            return [values_in_manifest("step", "model", "vocabulary"), sums]
     return None
 
 
@@ -282,7 +282,7 @@ class FinishedRun(NamedTuple):
     settings: settings.Run
 
 
-def read_run(folder: Path) -> FinishedRun:
+def read_run_manifest_and_settings(folder: Path) -> FinishedRun:
     """The manifest of a finished run, and the run's settings; one that is not whole is refused."""
     path = folder / atomic_files.MANIFEST
     result = read_manifest(path, "pretrain", "train the run again")

@@ -35,7 +35,7 @@ def json_csv_or_text(format: str, facts: Any, make_text: Callable[[], str]) -> s
 
 
 def as_json(facts: Any) -> str:
-    return json.dumps(json_value_or_text(facts), indent=2, ensure_ascii=False)
+    return json.dumps(json_value_text_or_null(facts), indent=2, ensure_ascii=False)
 
 
 def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -46,12 +46,12 @@ def as_csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     return out.getvalue().removesuffix("\n")
 
 
-def json_value_or_text(value: Any) -> Any:
+def json_value_text_or_null(value: Any) -> Any:
     """As JSON has it: no NaN, no infinity, no decimals; times and all else as text."""
     if isinstance(value, list | tuple):
-        return [json_value_or_text(item) for item in value]
+        return [json_value_text_or_null(item) for item in value]
     if isinstance(value, Mapping):
-        return {str(key): json_value_or_text(item) for key, item in value.items()}
+        return {str(key): json_value_text_or_null(item) for key, item in value.items()}
     if isinstance(value, float | Decimal):
         return float(value) if math.isfinite(value) else None
     return value if isinstance(value, bool | int | str | None) else str(value)

@@ -39,7 +39,7 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
     if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
     is_folder = path.is_dir()
-    files = _files_below_without_mark(path) if is_folder else [path] if path.exists() else []
+    files = _files_below_except_mark(path) if is_folder else [path] if path.exists() else []
     mark = (path if is_folder else path.parent) / MARK
     if foreign := _unmarked_files(files, stage, mark):
         what = f"holds {foreign[0].relative_to(path)}" if is_folder else "is there already"
@@ -67,7 +67,7 @@ def write_mark(final_path: Path, stage: str, current_path: Path) -> None:
     """Marks the file or folder that a stage is about to move to its final path."""
     folder, names = final_path.parent, [final_path.name]
     if current_path.is_dir():
-        folder, files = current_path, _files_below_without_mark(current_path)
+        folder, files = current_path, _files_below_except_mark(current_path)
         names = [_name_below(file, folder) for file in files]
     # One write at the end of the file: several processes may mark files of one folder. Each line
     # begins with its line break, so that one which a full disk cut off spoils no other.
@@ -101,7 +101,7 @@ def _unmarked_files(files: Sequence[Path], stage: str, mark: Path) -> list[Path]
     return [f for f in files if _mark_line(stage, _name_below(f, mark.parent)) not in known]
 
 
-def _files_below_without_mark(folder: Path) -> list[Path]:
+def _files_below_except_mark(folder: Path) -> list[Path]:
     """All that lies below a folder but its mark and folders."""
     below = sorted(p for p in folder.rglob("*") if p.is_symlink() or not p.is_dir())
     return [path for path in below if path != folder / MARK]

@@ -93,7 +93,7 @@ def claim_gpu_if_several() -> str | None:
         time.sleep(WAIT_SECONDS)
 
 
-def pick_device(kind: str) -> torch.device:
+def claim_device(kind: str) -> torch.device:
     """The device of a kind; `auto` takes a GPU where there is one, a free one of several."""
     if kind not in DEVICES:
         raise InputError(f"device {kind!r} is unknown: choose one of {', '.join(DEVICES)}")
@@ -152,7 +152,7 @@ def claim_gpu_and_warn_of_other(accelerator: str, device: str) -> None:
     """
     planned = accelerator_of_name(accelerator, "--accelerator")
     if planned.device == device == "cuda":
-        place = pick_device(device)
+        place = claim_device(device)
         name = devices.describe_device(place).removeprefix("cuda: ")
         memory_bytes = devices.gpu_memory_bytes(place)
         if is_other_gpu(planned, name, memory_bytes):

@@ -198,7 +198,7 @@ def _read_found_weights(mixture: Path, work: settings.Run) -> dict[str, float]:
 
 def _load_reference_and_digest(folder: Path, work: settings.Run) -> tuple[Transformer, str]:
     """The model after the last step of a finished run, and the checksum of its weights."""
-    result = reading.read_run(folder).manifest
+    result = reading.read_run_manifest_and_settings(folder).manifest
     known = set(result["domains"])
     if not set(work.domains) <= known:
         raise InputError(

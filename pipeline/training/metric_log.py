@@ -140,7 +140,7 @@ class RunRecords:
 
     def sync_written_rows_to_disk(self) -> None:
         with errors.explain_disk_errors(self.path):
-            atomic_files.fsync_path(self.path)
+            atomic_files.fsync_file_or_folder_entries(self.path)
 
     def cut_after_checkpoint(self, step: int) -> None:
         """Drops what a killed run wrote behind the checkpoint of so many updates."""

@@ -136,7 +136,7 @@ def pretrain(
     if threads is not None:
         # The last bits of results depend on their number.
         torch.set_num_threads(threads)
-    place = pick_device.pick_device(device)
+    place = pick_device.claim_device(device)
     if work.training.deterministic:
         devices.make_deterministic(place)
     distributed.join_processes(place)

@@ -185,7 +185,7 @@ def at_work(tmp_path, monkeypatch):
     edits.put("text.txt", "words")(tmp_path)
 
     # Another test had a module of this name elsewhere.
-    code_fingerprint._folder_holding_package.cache_clear()
+    code_fingerprint._folder_holding_importable_package.cache_clear()
     code_fingerprint.module_path.cache_clear()
     code_fingerprint.fingerprint.cache_clear()
 

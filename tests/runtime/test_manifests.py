@@ -48,4 +48,4 @@ def test_a_run_that_contradicts_itself_is_refused(mixed, tmp_path, key, value, m
     found = atomic_files.read_json(mixed / atomic_files.MANIFEST)
     atomic_files.write_json(tmp_path / atomic_files.MANIFEST, {**found, key: value})
     with pytest.raises(InputError, match=re.escape(message)):
-        manifests.read_run(tmp_path)
+        manifests.read_run_manifest_and_settings(tmp_path)

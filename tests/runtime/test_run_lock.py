@@ -100,10 +100,10 @@ def test_a_holder_of_slurms_is_named_by_its_job(tmp_path, monkeypatch, theirs, o
         monkeypatch.setenv(locks.SLURM_JOB, number or "")
 
     be_job(theirs)
-    assert locks.describe_holder(tmp_path) is None
+    assert locks.holder_message_if_held(tmp_path) is None
     with locks.acquire_lease(tmp_path):
         be_job(ours)
-        assert told in locks.describe_holder(tmp_path)
+        assert told in locks.holder_message_if_held(tmp_path)
 
 
 @pytest.mark.parametrize("how", ["alone", "fork", "start"])

@@ -98,7 +98,7 @@ def test_fifty_steps_have_the_losses_of_the_cpu(trained, record_property, name):
     assert found.pop("weights.count") == 0
     assert max(found.values()) <= 1e-2
     trained_on = atomic_files.read_json(ours / atomic_files.MANIFEST)["device"]
-    assert trained_on == devices.describe_device(pick_device.pick_device("xla"))
+    assert trained_on == devices.describe_device(pick_device.claim_device("xla"))
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -194,7 +194,7 @@ def test_an_evaluation_measures_the_same_and_compiles_for_each_shape_once(
 def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
     rows = torch.arange(15).view(5, 3)
     shape = settings.Model(layers=1, width=4, heads=1, head_width=2)
-    passes = PipelinePasses(initial_model(shape, 16, 0).to(pick_device.pick_device("xla")))
+    passes = PipelinePasses(initial_model(shape, 16, 0).to(pick_device.claim_device("xla")))
     dealt = list(passes.pieces_of_this_process(rows, torch.full((5,), 0.5), 4))
     assert [p.rows.shape for p in dealt] == [(4, 3), (4, 3)]
     assert [p.size for p in dealt] == [4, 1]
@@ -208,7 +208,7 @@ def test_what_is_left_of_a_domain_is_filled_up_with_rows_that_weigh_nothing():
 def test_one_program_moves_the_parameters_whichever_domains_had_rows():
     found, compiled = {}, []
     for name in ("cpu", "xla"):
-        device = pick_device.pick_device(name)
+        device = pick_device.claim_device(name)
         model = initial_model(settings.Model(layers=1, width=4, heads=1, head_width=2), 16, 0)
         optimizer = adamw.build_per_domain_adamw(model.to(device), recipe(), 3)
         for step, domains in enumerate([(0,), (1, 2), (0, 1, 2), (2,), (0, 2), (1,), (0, 1)] * 2):

@@ -204,10 +204,10 @@ def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(tpu, "num_available_chips", lambda: 4)
     with pytest.raises(InputError, match="a slice of 4 hosts"):
-        pick_device.pick_device("xla")
+        pick_device.claim_device("xla")
     monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,2,1")
     with pytest.raises(InputError, match="a slice of 2 hosts"):
-        pick_device.pick_device("xla")
+        pick_device.claim_device("xla")
     # The chips of one host of a slice, alone.
     monkeypatch.setenv("TPU_PROCESS_BOUNDS", "1,1,1")
     xla_chips.refuse_slice_of_hosts()

@@ -31,7 +31,7 @@ def loop_of(run, corpora, *, method=None, reference=None, device="cpu", shard=Fa
     method = method or method_registry.build_method(work.rule, work.method, str(run))
     with locks.acquire_lease(run.parent) as held:
         given = inputs.read_inputs(work, method, corpora, reference, None)
-        place = pick_device.pick_device(device)
+        place = pick_device.claim_device(device)
         loop = pretrain._Training(work, method, values, given, place, held, shard=shard)
         with loop.folder.writer:
             yield loop
