@@ -150,7 +150,7 @@ GiB = 2**30
 def test_a_gpu_of_another_kind_than_planned_is_named(
     monkeypatch, caplog, planned, name, memory, another
 ):
-    monkeypatch.setattr(pick_device, "pick_device", lambda kind: kind)
+    monkeypatch.setattr(pick_device, "claim_device", lambda kind: kind)
     monkeypatch.setattr(devices, "describe_device", lambda place: f"cuda: {name}")
     monkeypatch.setattr(devices, "gpu_memory_bytes", lambda place: int(memory * GiB))
     pick_device.claim_gpu_and_warn_of_other(planned, "cuda")
@@ -159,6 +159,6 @@ def test_a_gpu_of_another_kind_than_planned_is_named(
 
 
 def test_jobs_without_a_planned_gpu_look_at_none(monkeypatch):
-    monkeypatch.setattr(pick_device, "pick_device", lambda kind: pytest.fail("a GPU was asked for"))
+    monkeypatch.setattr(pick_device, "claim_device", lambda kind: pytest.fail("a GPU was asked for"))
     for planned, device in (("cpu", "auto"), ("cpu", "cuda"), ("tpu-v4", "xla"), ("h100", "cpu")):
         pick_device.claim_gpu_and_warn_of_other(planned, device)
