@@ -66,17 +66,6 @@ def test_an_evaluation_takes_disk_by_its_windows_and_by_the_losses_that_it_keeps
     assert sizes == [16_384 + 16 * 256, 16_384 + 16 * 1280 + 4 * 64 * 1280]
 
 
-def test_what_the_default_leaves_on_the_disk_is_planned_within_a_factor_of_two():
-    work = planned(ROOT / "workflow/configs/decide.yaml")
-    # Megabytes as they lay there on 27 November 2026, in the order below.
-    found = {
-        ("evaluate", "installed/nano/mix/seed180"): 0.30,
-        ("evaluate", "symbols-two/nano/pike/seed182"): 0.16,
-    }
-    for key, megabytes in found.items():
-        assert megabytes / 2 < work.estimate(*key).disk_bytes / 1e6 < 2 * megabytes, key
-
-
 def test_the_page_has_the_hours_of_the_paper():
     page = (ROOT / "docs/running.md").read_text(encoding="utf-8")
     shown = re.findall(r"^\| (\d) \| ([\d.]+) \| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)
@@ -164,7 +153,6 @@ def test_a_target_counts_itself_and_what_it_needs():
         )
         return set(work.jobs_from_scratch())
 
-    grid = [f"mc4-en-hi-de/gpt2-small/pike-grid-{n}/seed0" for n in range(1, 7)]
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
     packed = {(rule, f"{on}{d}") for d in ("en", "hi", "de")
               for rule, on in (("download", ""), ("pack", "mt5/"))}  # fmt: skip
@@ -172,26 +160,21 @@ def test_a_target_counts_itself_and_what_it_needs():
     # A run by its folder, its manifest, or a file in it.
     for end in ("", "/manifest.json", "/model.safetensors"):
         assert jobs_of(f"results/paper/runs/{mix}{end}") == trained
-    chosen = jobs_of("results/paper/mixtures/mc4-en-hi-de/gpt2-small/zetas/seed0.json")
-    assert {name for rule, name in chosen if rule == "pretrain"} == set(grid)
     # Any file of a table; two share what they need; the database needs all.
     assert jobs_of("results/paper/tables/table1.csv") == jobs_of("results/paper/tables/table1.md")
     both = jobs_of("results/paper/tables/table1.md", "results/paper/tables/table2.md")
     assert len([1 for rule, _ in both if rule == "pretrain"]) == 33
     assert len([1 for rule, _ in jobs_of("results/paper/pike.duckdb") if rule == "pretrain"]) == 97
-    with pytest.raises(InputError, match=r"tables/tabel1.md' is unknown: did you mean '.*table1"):
-        jobs_of("results/paper/tables/tabel1.md")
 
 
 @pytest.mark.parametrize(
     ("device", "message"),
     [
-        *((f"tpu-v4:{wrong}", "is 1 or more: tpu-v4:4") for wrong in ("", "0", "x")),
+        ("tpu-v4:0", "is 1 or more: tpu-v4:4"),
         ("tpu-v4:8", "a host has at most 4 tpu-v4: ask for 4"),
         ("4xA100", r"--devices: 4xA100: the kind comes first: type a100-40gb:4 or a100-80gb:4$"),
         ("h100x8", r"--devices: h100x8: the kind comes first: type h100:8$"),
         ("4xH10O", r"--devices: 'H10O' is unknown: did you mean 'h100'\?"),
-        ("h1oo", r"--devices: 'h1oo' is unknown: did you mean 'h100'\?"),
     ],
 )
 def test_devices_that_there_are_not_are_refused(device, message):
@@ -203,8 +186,6 @@ def test_devices_that_there_are_not_are_refused(device, message):
     "words",
     [
         "{table} {paper} --devices h100,a100-80gb",
-        "{paper} {table} --devices h100 --devices a100-80gb",
-        "{paper} --devices h100,a100-80gb {table}",
         "--devices h100 {paper} --devices a100-80gb {table}",
     ],
 )
@@ -223,10 +204,7 @@ def test_targets_and_devices_stand_in_any_order(words, capsys):
     ("words", "told"),
     [
         (f"results/{TABLE}", f"makes 'results/{TABLE}': did you mean 'results/paper/{TABLE}'?"),
-        (f"--devices h100 results/{TABLE}", f"did you mean 'results/paper/{TABLE}'?"),
-        (TABLE, f"did you mean 'results/paper/{TABLE}'?"),
         ("table1", f"did you mean 'results/paper/{TABLE}'?"),
-        ("results/tables/table1.csv", "did you mean 'results/paper/tables/table1.csv'?"),
         (f"runs/{MIX}", f"did you mean 'results/paper/runs/{MIX}'?"),
         ("--devices tpu-v4 tpu-v4:4", "no file to make: type --devices tpu-v4,tpu-v4:4"),
         ("h100", "h100: a kind of device, and no file to make: type --devices h100"),
@@ -334,25 +312,18 @@ def test_a_model_of_transformers_is_not_counted_where_it_is_not_trained(tmp_path
         assert all(why.endswith(told) for why in refused.values())
 
 
-def test_the_tpu_profile_books_the_time_that_the_bill_of_table_1_has():
+def test_the_tpu_profile_trains_the_papers_large_model_on_four_chips_with_recomputation():
     chosen = yaml.safe_load((ROOT / "workflow/profiles/tpu/config.yaml").read_text())
-    resources = chosen["set-resources"]
-    plan = planner.plan(planner.read_expanded_config(PAPER), PAPER.name)
-    takes = requested_resources.RuleResources(plan, workflow_profile.read_profile(resources, {}))
-    own = resources["pretrain"]
-    work = job_estimates.JobEstimates(
-        plan, accelerators.accelerator_of_name(own["accelerator"]), own["processes"]
-    )
-    runs = plan.needed_runs_by_output["table", "table1"]
-    assert len(runs) == 9
-    for rule in ("pretrain", "evaluate"):
-        minutes = (takes.resources(rule)["runtime"](of_run(run), attempt=1) for run in runs)
-        # Twice the expected time, and ten minutes.
-        booked = sum((each - 10) / 2 / 60 for each in minutes)
-        billed = sum(work.estimate(rule, run).seconds for run in runs) / 3600
-        assert booked == pytest.approx(billed, rel=0.01)
-    arguments = takes.process_and_sharding_options(of_run(runs[0]), None)
+    profile = workflow_profile.read_profile(chosen["set-resources"], {})
+    plan = planned(PAPER).plan
+    takes = requested_resources.RuleResources(plan, profile)
+    arguments = takes.process_and_sharding_options(of_run(MIX), None)
     assert arguments == ["--processes", "4", "--recompute"]
+    work = job_estimates.JobEstimates(plan, accelerators.accelerator_of_name("tpu-v4"), 4)
+    # Twice the expected time, and ten minutes.
+    expected = 10 + 2 * work.estimate("pretrain", MIX).seconds / 60
+    booked = takes.resources("pretrain")["runtime"](of_run(MIX), attempt=1)
+    assert booked == pytest.approx(expected, abs=1)
 
 
 def test_what_a_plan_does_not_know_is_assumed_and_said(config, tmp_path):

@@ -10,7 +10,7 @@ from pike_mixing import METHODS, method_registry
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Needs, StatisticsNeed
 from pike_mixing.setting_fields import setting_docstrings
-from pipeline.planning import methods, planner, stages
+from pipeline.planning import methods, planner
 from pipeline.runtime import code_fingerprint
 
 RECIPE = recipe(rows=6, steps=6)
@@ -34,7 +34,6 @@ def test_a_rule_and_all_its_settings_are_described(rule):
     ("values", "expected"),
     [
         ({"rule": "pyke"}, ["here.rule: 'pyke' is unknown: did you mean 'pike'?"]),
-        ({"rule": "mix", "tau": 1}, ["here: 'tau' is unknown: known: "]),
         (
             {"rule": "pike", "zeta": 1, "zeta2": "1e-2", "every": 0.5, "norm": "biased"},
             [
@@ -47,19 +46,13 @@ def test_a_rule_and_all_its_settings_are_described(rule):
         ),
         ({"rule": 3}, ["here.rule: 3 is not the name of a mixing rule"]),
         ({"rule": "no.such:Rule"}, ["here.rule: there is no module 'no.such': install its pack"]),
-        ({"rule": ":Rule"}, ["here.rule: there is no module ''"]),
         ({"rule": "sys:Rule"}, ["here.rule: there is no module 'sys'"]),
         # Whether there is such a module depends on how the tests were started.
         ({"rule": "__main__:Rule"}, ["here.rule: "]),
         ({"rule": "shutil:copies"}, ["here.rule: shutil defines no such class: 'copies' is"]),
-        (
-            {"rule": "pike_mixing.rules.r_and_b:RandB"},
-            ["here.rule: pike_mixing.rules.r_and_b defines no such class: 'RandB' is unknown: did"],
-        ),
         ({"rule": "mine.py:Lean"}, ["here.rule: 'mine.py:Lean' names a file: write mine:Lean"]),
         # A scenario may lay other values over these.
         ({"rule": "pike", "zeta1": -1, "zeta2": 0.5, "prior": None}, []),
-        ({"rule": "fixed"}, []),
     ],
 )
 def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
@@ -72,7 +65,6 @@ def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
 @pytest.mark.parametrize(
     ("rule", "given", "expected"),
     [
-        ("mx", {}, ["rule: 'mx' is unknown: did you mean 'mix'?"]),
         ("pike", {**PIKE, "zeta1": -1, "every": 0}, ["zeta1: must not", "every: must be at"]),
         # One beyond its limits, and two that do not fit together.
         ("aioli", {"eta": 0, "every": 205}, ["eta: must be positive", "every: must be a multiple"]),
@@ -82,9 +74,7 @@ def test_every_mistake_in_names_and_types_is_told_at_once(values, expected):
         ("famo", {"lower_bounds": {"en": 1}}, ["domain 'hi' has no bound"]),
         ("pike", {**PIKE, "batch": "training"}, ["too few for 8 (rows) of each of 2 domains"]),
         ("pike", {**PIKE, "batch": "training", "rows": 3}, []),
-        ("pike", {**PIKE, "rows": 600}, []),
         ("fixed", {"mixture": "found"}, []),
-        ("unimax", {}, []),
         ("doremi", {"reference": "mix"}, []),
     ],
 )
@@ -162,26 +152,21 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     assert plan.summary_by_mixing_rule()[own] == "As PiKE, but faster."
     assert methods.rule_summary("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
-    closure = code_fingerprint.import_closure(stages.STAGES["pretrain"].partition(":")[0], module)
+    closure = code_fingerprint.import_closure(module)
     assert {"mine.rule", "mine.kinds", "pike_mixing.rules.pike"} <= closure
     assert not (tmp_path / "imported").exists()
 
 
 INHERITING = """
-import pike_mixing
 import pike_mixing.rules.pike
 import pike_mixing.rules.r_and_b as r_and_b
 from pike_mixing import ScaleFreePiKE
-from pike_mixing.rules import pike
 from .again import Mine as Base
 
 class FromTop(ScaleFreePiKE): pass
-class FromPackage(pike_mixing.ScaleFreePiKE): pass
 class FromModule(r_and_b.RAndB): pass
 class FromPlace(pike_mixing.rules.pike.PiKE): pass
-class FromFolder(pike.BalancedPiKE): pass
 class FromOwn(Base): pass
-class FromHere(FromTop): pass
 class FromItself(FromItself): pass
 class FromNowhere(missing.Thing): pass
 """
@@ -191,12 +176,9 @@ class FromNowhere(missing.Thing): pass
     ("name", "target", "zeta1"),
     [
         ("FromTop", True, False),
-        ("FromPackage", True, False),
         ("FromModule", True, False),
         ("FromPlace", False, True),
-        ("FromFolder", False, True),
         ("FromOwn", False, True),
-        ("FromHere", True, False),
         ("FromItself", False, False),
         ("FromNowhere", False, False),
     ],
@@ -262,7 +244,6 @@ def test_a_finder_that_cannot_find_is_told_at_the_start(monkeypatch):
     ("content", "expected"),
     [
         (b"x = 1\nclass Mine(:\n", "rule.py, line 2: invalid syntax: mend it"),
-        (b"\xff\xfe", "rule.py, line 1: "),
         (b"x = 1\0\n", "rule.py"),
         (b"def Mine():\n    pass\n", "mine.rule defines no such class: 'Mine' is unknown"),
     ],

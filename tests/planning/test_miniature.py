@@ -1,8 +1,5 @@
 """The default experiment: the paper's in miniature, whole and in parts."""
 
-import copy
-import random
-
 import pytest
 from repository import ROOT
 
@@ -114,32 +111,11 @@ def stands_on(plan, run):
 @pytest.mark.parametrize(
     "path", ["config.yaml", "workflow/configs/decide.yaml", "workflow/configs/paper.yaml"]
 )
-def test_each_target_of_the_paper_plans_what_it_shows_and_trains_again_what_an_edit_touches(path):
-    values = planner.read_expanded_config(ROOT / path)
-    before = planner.plan(values, path)
-    shown = {target: shown_jobs(before, target) for target in TARGETS}
-    assert {target: planned_jobs(before, target) for target in TARGETS} == shown
-    assert planned_jobs(before, "article") == set().union(*shown.values())
-    draw = random.Random(0)
-    for method in draw.sample(sorted(values["methods"]), 6):
-        edited = copy.deepcopy(values)
-        for recipe in values["training"]:
-            decayed = {**values["training"][recipe], "weight_decay": 0.2}
-            edited["training"][f"{recipe}-edited"] = decayed
-        for name, scenario in edited["scenarios"].items():
-            ran = any(run.startswith(f"{name}/") and f"/{method}/" in run for run in before.runs)
-            if ran:
-                methods = scenario.get("methods", {})
-                own = {**methods.get(method, {}), "training": f"{scenario['training']}-edited"}
-                scenario["methods"] = {**methods, method: own}
-        after = planner.plan(edited, path)
-        changed = {run for run in before.runs if before.runs[run] != after.runs[run]}
-        assert {run.split("/")[2] for run in changed} <= {method}
-        for target in TARGETS:
-            again = {run for rule, run in planned_jobs(after, target) if run in changed}
-            assert again == {
-                run for rule, run in shown[target] if run.split("/")[2] == method and run in changed
-            }
+def test_each_target_of_the_paper_plans_what_it_shows(path):
+    plan = planner.plan(planner.read_expanded_config(ROOT / path), path)
+    shown = {target: shown_jobs(plan, target) for target in TARGETS}
+    assert {target: planned_jobs(plan, target) for target in TARGETS} == shown
+    assert planned_jobs(plan, "article") == set().union(*shown.values())
 
 
 def test_what_make_quick_builds_needs_few_of_the_runs(whole, plan):

@@ -12,7 +12,7 @@ from repository import CONFIGS, ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.planning import manifest_places, output_root, planner, rule_inputs
-from pipeline.planning.plan import OF_SETTINGS, Selection
+from pipeline.planning.plan import Selection
 from pipeline.runtime import atomic_files
 
 THREE = ("like-en", "like-hi", "like-de")
@@ -118,23 +118,16 @@ class Mine(Base):
     ("place", "value"),
     [
         ("training/text/precision", "float32"),
-        ("training/text/deterministic", False),
         ("training/text/microbatch_rows", None),
         ("training/text/alarms", {"window": 100}),
         ("training/text/clip_norm", 1),
-        ("models/nano/activation", "gelu"),
         ("sources/own/field", "text"),
-        ("sources/own/documents", "file"),
-        ("sources/own/licence", "unknown"),
         ("sources/own/files", ["text/*.txt"]),
         ("sources/own/files", "./text//*.txt"),
         ("packing/shard_tokens", 67108864),
-        ("packing/hygiene", {}),
         ("packing/hygiene", {"min_characters": 0}),
         ("evaluation/standard/choice/distractors_from", "same"),
-        ("evaluation/standard/token_losses", False),
         ("methods/pike/preset", "recommended"),
-        ("methods/pike/zeta1", 0.6),
         ("methods/fixed/weights_by_domain", {"own": 1.0, "code": 2.0}),
         ("methods/mine/lean", 2),
         ("methods/mine/among", [1, 2]),
@@ -163,15 +156,6 @@ def test_a_default_that_is_written_out_is_no_change(small, own_modules, place, v
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 
 
-def test_a_scenarios_own_settings_of_a_method_are_laid_over(small):
-    small["methods"]["pike"] = {"rule": "pike", "zeta1": 0.5, "zeta2": 0.25, "every": 10}
-    small["scenarios"]["symbols"]["methods"] = {"pike": {"zeta1": 2.0}}
-    plan = planned(small)
-    own = {"zeta1": 2.0, "zeta2": 0.25, "every": 10}
-    assert plan.runs["symbols/nano/pike/seed0"]["method"].items() >= own.items()
-    assert plan.runs["installed/nano/pike/seed0"]["method"]["zeta1"] == 0.5
-
-
 def test_a_method_may_have_a_recipe_of_its_own(small):
     small["training"]["double"] = {**small["training"]["symbols"], "steps": 480}
     small["methods"]["longer"] = {"rule": "mix", "training": "double"}
@@ -188,6 +172,25 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
     assert runs["symbols/nano/longer/seed0"]["method"] == {}
 
 
+@pytest.mark.parametrize(
+    ("limits", "kept"),
+    [
+        ({}, True),
+        ({"methods": ["mix", "pike"], "models": ["nano"], "seeds": [0, 1]}, True),
+        ({"methods": ["pike"]}, False),
+        ({"models": ["pico"]}, False),
+        ({"seeds": [1]}, False),
+    ],
+)
+def test_a_probe_and_all_checkpoints_may_be_for_some_runs(small, limits, kept):
+    small["probe"]["standard"] |= limits
+    del small["evaluation"]["standard"]["curves"]
+    small["evaluation"]["standard"] |= {"curves": limits} if limits else {}
+    plan, run = planned(small), "symbols/nano/mix/seed0"
+    assert (run in plan.probes) == kept
+    assert plan.evaluations[run]["checkpoints"] == ("all" if kept else "last")
+
+
 def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
     small["packing"]["validation_share"] = 0.3
     small["tokenizers"]["given"] = {"kind": "file", "path": "spiece.model"}
@@ -199,46 +202,25 @@ def test_a_trained_tokenizer_leaves_out_what_packing_holds_out(small):
     assert plan.tokenizer_sources["given"] == []
 
 
-def test_only_corpora_of_scenarios_that_are_run_are_packed(small):
-    small["runs"][0]["scenarios"] = ["symbols"]
-    assert set(planned(small).corpora) == {f"symbols/{name}" for name in THREE}
-
-
 @pytest.mark.slow
 def test_a_table_needs_the_runs_that_it_selects(small):
     small["tables"] = {
         "perplexity": {},
-        "accuracy": {"methods": ["pike"]},
         "costs": {"scenarios": ["symbols"], "models": ["nano"], "methods": ["mix"], "seeds": [1]},
         "gradients": {"seeds": [0, 1]},
     }
     plan = planned(small)
     assert plan.needed_runs_by_output["table", "perplexity"] == tuple(plan.runs)
     assert plan.needed_runs_by_output["table", "costs"] == ("symbols/nano/mix/seed1",)
-    of_pike = tuple(name for name in plan.runs if "/pike/" in name)
-    assert plan.needed_runs_by_output["table", "accuracy"] == of_pike
-    assert plan.database_path_of_output("table", "perplexity") == "results/pike.duckdb"
-    assert plan.database_path_of_output("table", "gradients") == "results/pike.duckdb"
-    assert (
-        plan.database_path_of_output("table", "accuracy")
-        == "results/databases/table-accuracy.duckdb"
-    )
+    for name in ("perplexity", "gradients"):
+        assert plan.database_path_of_output("table", name) == "results/pike.duckdb"
+    assert plan.database_path_of_output("table", "costs") == "results/databases/table-costs.duckdb"
     written = plan.settings_by_path()
     assert "results/settings/databases/table-costs.json" in written
     assert "results/settings/databases/table-perplexity.json" not in written
     # That of some runs has what its tables read.
     assert "views" not in written["results/settings/experiment.json"]
     assert written["results/settings/databases/table-costs.json"]["views"] == ["table_costs"]
-
-
-def test_a_database_of_some_runs_knows_what_they_stand_on(small):
-    run = "symbols/nano/mix/seed1"
-    experiment = planned(small).database_settings_of_selection(Selection((run,)))
-    assert list(experiment["runs"]) == [run]
-    assert experiment["runs"][run]["folder"] == f"results/runs/{run}"
-    assert set(experiment["corpora"]) == {f"symbols/{name}" for name in THREE}
-    assert set(experiment["sources"]) == {*THREE, "like-zh", "like-ar"}
-    assert experiment["tokenizers"] == {"symbols": "results/tokenizers/symbols.json"}
 
 
 OWN = "methods.pike in scenario symbols"
@@ -272,16 +254,11 @@ SWARM = {"runs": 2, "seed": 0}
         ),
         # That of a method without runs is checked, too.
         (
-            {IN_SYMBOLS: {"every": 0.5}, "runs/0/methods": ["mix"]},
-            [f"{OWN}.every: 0.5 is not a whole number"],
+            {IN_SYMBOLS: {"rule": "pyke"}, "runs/0/methods": ["mix"]},
+            [f"{OWN}.rule: 'pyke' is unknown: did you mean 'pike'?"],
         ),
-        ({IN_SYMBOLS: {"rule": "pyke"}}, [f"{OWN}.rule: 'pyke' is unknown: did you mean 'pike'?"]),
-        ({IN_SYMBOLS: {"rule": ["pike"]}}, [f"{OWN}.rule: ['pike'] is not the name"]),
-        *(
-            ({f"{place}/{key}": value}, [f"{place.replace('/', '.')}.{key}: {str(value)!r} is unk"])
-            for place in ("methods/pike", IN_SYMBOLS)
-            for key, value in (("training", 600), ("training", ["text"]), ("grid", 3))
-        ),
+        ({"methods/pike/training": ["text"]}, ["methods.pike.training: \"['text']\" is unknown"]),
+        ({f"{IN_SYMBOLS}/grid": 3}, ["scenarios.symbols.methods.pike.grid: '3' is unknown"]),
         (
             {"swarms": {"drawn": SWARM}, "methods/drawn-001": {"rule": "mix"}},
             ["methods.drawn-001: swarms.drawn makes a method of this name: rename one"],
@@ -360,12 +337,6 @@ def test_what_does_not_go_together_is_refused(small, changes, expected):
     told = str(caught.value).splitlines()
     for one in expected:
         assert [line for line in told if line.startswith(f"config.yaml: {one}")], told
-
-
-def test_a_method_without_a_recipe_has_that_of_its_scenario(small):
-    small["methods"]["pike"]["training"] = None
-    run = planned(small).runs["symbols/nano/pike/seed0"]
-    assert run["training"].items() >= small["training"]["symbols"].items()
 
 
 def rooted(values, folder):
@@ -481,16 +452,14 @@ def test_downstream_tasks_are_asked_in_all_combinations(small):
     }
     plan = planned(small)
     asked = plan.evaluations["installed/nano/mix/seed0"]["tasks"]
-    named = ("task", "shots", "formulation", "items")
-    assert [{name: one[name] for name in named} for one in asked] == [
-        {"task": task, "shots": shots, "formulation": "cf", "items": 9}
-        for task in ("piqa", "hellaswag_de")
-        for shots in (0, 7)
+    assert [(one["task"], one["shots"]) for one in asked] == [
+        ("piqa", 0),
+        ("piqa", 7),
+        ("hellaswag_de", 0),
+        ("hellaswag_de", 7),
     ]
     # What no evaluation asks is not fetched.
     assert plan.tasks == {"piqa": {"files": {"validation": "piqa.jsonl"}}, "hellaswag_de": {}}
-    folders = plan.database_settings_of_selection(Selection(("installed/nano/mix/seed0",)))["tasks"]
-    assert folders == {task: f"results/tasks/{task}" for task in ("hellaswag_de", "piqa")}
 
 
 def test_tasks_that_no_corpus_may_hold_are_fetched(small):
@@ -526,31 +495,6 @@ def test_what_shows_the_theory_alone_needs_no_run(small):
     assert written["results/settings/databases/table-costs.json"]["theory"] is None
 
 
-def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
-    plan = planner.plan(config(), "config.yaml")
-    reads = rule_inputs.RuleInputs(plan)
-    needed = {
-        name: reads.job_inputs(
-            "database_of_selection", plan.database_name_by_output["table", name]
-        ).made_paths()
-        for name in OF_SETTINGS
-    }
-    found = ["results/mixtures/installed/pico/doremi/seed100.json"]
-    assert [path for path in needed["table4"] if "/mixtures/" in path] == found
-    assert not any("/mixtures/" in p for n, paths in needed.items() for p in paths if n != "table4")
-    assert not any("/runs/" in path for paths in needed.values() for path in paths)
-    assert "results/corpora/symbols/like-en/manifest.json" in needed["table3"]
-    # Tables of the same runs share a database.
-    assert (
-        plan.database_path_of_output("table", "table6")
-        == "results/databases/untrained-table5.duckdb"
-    )
-    record = plan.database_settings_of_selection(Selection(plan.requested, is_trained=False))[
-        "runs"
-    ]["symbols/nano/mix/seed220"]
-    assert (record["trained"], record["evaluations"], record["probes"]) == (False, False, False)
-
-
 @pytest.mark.parametrize(
     ("at", "value", "reads"),
     [
@@ -558,10 +502,8 @@ def test_a_table_of_settings_needs_corpora_and_found_weights_but_no_run(config):
         ("scenarios/symbols/about", "Said otherwise", True),
         ("runs/0/methods", ["pike"], False),
         ("runs/0/methods", ["mix", "doremi"], True),
-        ("runs/0/seeds", [0], True),
         ("runs/0/seeds", [0, 1, 7], False),
         ("methods/mix/training", "text", True),
-        ("methods/doremi/training", "text", False),
         ("scenarios/installed/about", "Said otherwise", False),
         ("sources/code/bytes", 1000, False),
     ],

@@ -48,7 +48,6 @@ def test_what_is_not_set_is_the_callers_to_say():
         ({}, "auto"),
         ({"accelerator": "a100-80gb"}, "cuda"),
         ({"accelerator": "tpu-v5e"}, "xla"),
-        ({"accelerator": "cpu"}, "cpu"),
         ({"accelerator": "cpu-bf16", "device": "auto"}, "auto"),
         # Somebody who means it.
         ({"accelerator": "h100", "device": "cpu"}, "cpu"),
@@ -71,14 +70,12 @@ def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_i
 
     shipped = (ROOT / "workflow/profiles/slurm/config.yaml").read_text(encoding="utf-8")
     assert judge(shipped) == (0, "")
-    for name in ("slurm_account", "qos"):
-        code, told = judge(shipped.replace(f"  # {name}: ", f"{name}: ", 1))
-        assert code == 1
-        assert told.startswith(f"PROFILE: {path}: {name}: at the margin it is no resource: put two")
+    code, told = judge(shipped.replace("  # slurm_account: ", "slurm_account: ", 1))
+    assert code == 1
+    assert told.startswith(f"PROFILE: {path}: slurm_account: at the margin it is no resource: put")
     # YAML 1.1, which Snakemake reads, takes the time of `sinfo` for a number of base 60.
     for old, new, where in (
         ("&longest 1440", "&longest 12:00:00", "set-resources of pretrain: longest: 12:00:00"),
-        ("\n  longest: 1440", "\n  longest: 12:00:00", "default-resources: longest: 12:00:00"),
         ("wait: 1440", "wait: 12:00:00", "set-resources of pretrain: wait: 12:00:00"),
     ):
         code, told = judge(shipped.replace(old, new, 1))
@@ -87,18 +84,15 @@ def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_i
         assert told.rstrip().endswith("on: write 720")
     for given, said in (
         ("0123", "Snakemake reads 83 here: put the value in quotes"),
-        ("no", "Snakemake reads False here: put the value in quotes"),
         ("", "there is no value: write one, or take the line out"),
     ):
         text = shipped.replace("# slurm_account: mine", f"slurm_account: {given}")
         message = f"PROFILE: {path}: default-resources: slurm_account: {said}"
         assert judge(text) == (1, f"{message}\n")
-    for given in ("'0123'", "1e5", "2024-01-01", "a100"):
-        assert judge(shipped.replace("# slurm_account: mine", f"slurm_account: {given}")) == (0, "")
-    assert judge("a: [1")[1].startswith(f"PROFILE: {path}")
+    assert judge(shipped.replace("# slurm_account: mine", "slurm_account: '0123'")) == (0, "")
 
 
-@pytest.mark.parametrize("words", ["--profile {}", "--profile {}/config.yaml", "--profile={} -n"])
+@pytest.mark.parametrize("words", ["--profile {}/config.yaml", "--profile={} -n"])
 def test_a_time_is_refused_where_snakemake_itself_is_called(tmp_path, monkeypatch, words):
     """It hands over the number 43200."""
     path = tmp_path / "config.yaml"
@@ -222,21 +216,17 @@ PLUGIN = "the Slurm plugin takes letters, digits, _ and . in a GPU's name: leave
 MINUTES = "whole number of minutes from 1 on"
 WRONG = [
     (of("pretrain", "processes", 0), "processes: 0 is not a whole number of processes from 1 on"),
-    (of("pretrain", "processes", 1.5), "processes: 1.5 is not a whole number"),
     (of("pack", "longest", 0), "set-resources of pack: longest: 0 is not"),
     (of("pretrain", "wait", -1), "wait: -1 is not a whole number of minutes from 0 on"),
     (of("table", "runtime", 0), "runtime: 0 is no limit: give 1 or more, or leave it out"),
     (of("pretrain", "accelerator", "h1000"), "'h1000' is unknown: did you mean 'h100'?"),
-    (of("pretrain", "accelerator", "a100"), "did you mean 'a100-40gb' or 'a100-80gb'?"),
     (of("pretrain", "device", "gpu"), "device: gpu is unknown: give auto, cpu, cuda or xla"),
     (of("pretrain", "save_on", "USR3"), "save_on: USR3 is unknown: give USR1 or USR2"),
     (of("pretrain", "nodes", 0), "nodes: 0 is not a whole number of nodes from 1 on"),
-    (of("evaluate", "nodes", 2), f"set-resources of evaluate: nodes: {ELSEWHERE} pretrain"),
     (of("pretrain", "tasks", 2), "tasks: 2: leave it out: `processes` and `nodes` of pretrain say"),
     (of("evaluate", "processes", 2), f"processes: {ELSEWHERE} pretrain"),
     (of("pack", "accelerator", "h100"), f"{ELSEWHERE} pretrain, evaluate or probe"),
     (of("pdf", "longest", 60), "set-resources of pdf: longest: nothing reads it there: set"),
-    (of("quick", "python", "python3"), "set-resources of quick: python: nothing reads it there"),
     (of("probe", "gpu_model", "a100-sxm"), f"of probe: gpu_model: a100-sxm: {PLUGIN}"),
     (of("pretrain", "gres", "gpu:a100-sxm:4"), f"gres: gpu:a100-sxm:4: {PLUGIN}"),
     (of("pretrain", "procesess", 2), "procesess: nothing reads it: did you mean processes?"),
@@ -253,9 +243,7 @@ WRONG = [
             ("2-00:00:00", "2880"),
             ("1-12", "2160"),
             ("30:00", "30"),
-            ("48h", "2880"),
             ("1.5 hours", "90"),
-            ("2d", "2880"),
             ("infinite", "43200, which is 30 days"),
         )
     ),
@@ -266,32 +254,24 @@ WRONG = [
         (given, f"{name}: nothing reads it: {remedy}")
         for name, remedy in (
             ("partition", "write slurm_partition"),
-            ("account", "write slurm_account"),
             ("time", "write longest"),
-            ("gpus", "leave it out, and set `processes` of pretrain"),
             ("gpus_per_node", "leave it out, and set `processes` of pretrain"),
         )
         for given in (of("pretrain", name, "4"), default(name, "4"))
     ),
     (of("pretrain", "gpu", 4), "of pretrain: gpu: 4: leave it out, and set `processes` of"),
     (default("gpu", 1), "default-resources: gpu: 1: leave it out, and set `processes` of"),
-    *(
-        (of(rule, "gres", gres), f"of {rule}: gres: {gres}: a job uses 1 of them: leave it out")
-        for rule, gres in (("pretrain", "gpu:4"), ("evaluate", "gpu:a100:2"))
+    (
+        of("evaluate", "gres", "gpu:a100:2"),
+        "of evaluate: gres: gpu:a100:2: a job uses 1 of them: leave it out",
     ),
     # What is read rule by rule is no default.
     (default("accelerator", "h100"), f"default-resources: accelerator: {ELSEWHERE}"),
-    *(
-        (default(name, 2), f"default-resources: {name}: {ELSEWHERE}")
-        for name in ("processes", "wait", "python")
-    ),
     # A device that leaves the accelerator idle.
     *(
         (idle(kind, device), IDLE.format(device, kind))
         for kind, device in (
             ("a100-80gb", "auto"),
-            ("h100", "xla"),
-            ("tpu-v4", "auto"),
             ("tpu-v4", "cuda"),
             ("cpu", "cuda"),
         )

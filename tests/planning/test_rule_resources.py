@@ -61,38 +61,6 @@ def test_packing_takes_a_share_of_the_time_with_each_thread(plan):
 
 
 @pytest.mark.parametrize(
-    ("longest", "threads", "told"),
-    [
-        ("180", {}, None),
-        ("120", {}, "3.0 hours, its job ends after 2.0"),
-        ("300", {"pack": "8"}, "6.0 hours, its job ends after 5.0"),
-    ],
-)
-def test_a_job_that_begins_again_is_named_where_its_time_is_too_short(
-    config, longest, threads, told
-):
-    values = config()
-    # 16 threads take three hours for it.
-    source = {"kind": "local", "files": ["a.txt"], "licence": "mine", "bytes": 86_400_000_000}
-    values["sources"]["code"] = source
-    plan = planner.plan(values, "mine.yaml")
-    limits = {rule: {"longest": longest} for rule in ("download", "pack", "evaluate")}
-    takes = RuleResources(plan, Profile(limits, threads))
-    said = takes.explain_overlong("pack", "installed/code")
-    assert (told is None) == (said is None)
-    assert told is None or f"pack installed/code is expected to take {told} (set-resources" in said
-    # 12 hours; it goes on.
-    assert takes.explain_overlong("download", "code") is None
-    assert takes.explain_overlong("evaluate", "installed/nano/mix/seed220") is None
-
-
-def test_a_training_is_shared_out_as_the_profile_says(plan):
-    two = RuleResources(plan, Profile({"pretrain": {"processes": "2"}}))
-    assert two.training_process_count(of_run(PIKE)) == 2
-    assert two.process_and_sharding_options(of_run(PIKE), None) == ["--processes", "2"]
-
-
-@pytest.mark.parametrize(
     ("chosen", "count"),
     [
         ({"processes": "8"}, 8),

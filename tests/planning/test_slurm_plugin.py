@@ -66,9 +66,9 @@ def submit():
 MENDED = slurm_executor.patch_slurm_executor(Reporting, submit)
 
 
-def still_active(job, kind=MENDED):
+def still_active(job):
     """The jobs that a status check keeps, of one, and the executor."""
-    executor = kind()
+    executor = MENDED()
     settings = types.SimpleNamespace(
         status_command="squeue",
         status_attempts=2,
@@ -95,9 +95,6 @@ def job():
 
 
 def test_a_job_that_nobody_can_be_asked_about_is_kept(programs, job, caplog):
-    # So the plugin itself: the job is neither kept nor reported, and the workflow waits for ever.
-    kept, executor = still_active(job, Reporting)
-    assert (kept, executor.finished, executor.failed) == ([], [], [])
     kept, executor = still_active(job)
     assert (kept, executor.finished, executor.failed) == ([job], [], [])
     assert "Slurm says nothing of the jobs" in caplog.text
@@ -126,8 +123,6 @@ def test_a_job_that_slurm_has_forgotten_has_failed(programs, job, monkeypatch, l
     monkeypatch.setattr(slurm_executor, "ANSWER_SECONDS", 0.2)
     programs("scontrol", f'test "$2" = job || {{ echo "MinJobAge = 600 sec"; exit; }}; {shown}')
     programs("squeue", listed)
-    # So the plugin itself: for ever.
-    assert still_active(job, Reporting)[0] == ([job] if not listed else [])
     found, executor = still_active(job)
     assert found == [job] * kept
     assert executor.failed == ["Slurm has forgotten job 7, which counts as failed. "] * (1 - kept)
@@ -178,10 +173,7 @@ def test_a_model_of_gpus_is_asked_for_by_node_where_there_are_several(config):
     chosen = {"accelerator": "h100", "processes": "8", "nodes": "2", "gpu_model": "h100"}
     with pytest.raises(InputError, match=r"h100: on several .* write gres: gpu:h100:4 in its"):
         RuleResources(plan, Profile({"pretrain": chosen}))
-    # The plugin itself asks for none of them.
-    job = types.SimpleNamespace(resources=Resources(gres="gpu:4", gpu=0, gpu_model="h100"))
-    assert utils.set_gres_string(job).split() == ["--gres=gpu:4", "--gpus=h100:0"]
-    job.resources = Resources(gres="gpu:h100:4", gpu=0)
+    job = types.SimpleNamespace(resources=Resources(gres="gpu:h100:4", gpu=0))
     assert utils.set_gres_string(job).split() == ["--gres=gpu:h100:4"]
 
 

@@ -10,16 +10,9 @@ from pike_mixing.errors import InputError
 from pipeline.planning import plan_hints, planner, strict_yaml
 
 TAGS = [
-    ("!!bool maybe", "tag:yaml.org,2002:bool"),
     ("!!int 1.5", "tag:yaml.org,2002:int"),
-    ("!!float x", "tag:yaml.org,2002:float"),
-    ("!!null x", "tag:yaml.org,2002:null"),
-    ("!!timestamp x", "tag:yaml.org,2002:timestamp"),
     ("!!timestamp 2024-01-01", "tag:yaml.org,2002:timestamp"),
-    ("!!binary eA==", "tag:yaml.org,2002:binary"),
-    ("!!seq x", "tag:yaml.org,2002:seq"),
     ("!!map [x]", "tag:yaml.org,2002:map"),
-    ("!!set {x}", "tag:yaml.org,2002:set"),
     ("!!python/object/apply:os.getcwd []", "tag:yaml.org,2002:python/object/apply:os.getcwd"),
     ("!mine x", "!mine"),
 ]
@@ -32,7 +25,6 @@ def doubled(first, form):
 
 BOMBS = [
     doubled("a0: &a0 [x]\n", "a{0}: &a{0} [*a{1}, *a{1}]\n"),
-    doubled("a0: &a0 {x: 1}\n", "a{0}: &a{0} {{x: *a{1}, y: *a{1}}}\n"),
     doubled("a0: &a0 {x: 1}\n", "a{0}: &a{0} {{<<: [*a{1}, *a{1}]}}\n"),
     "a: &a " + "x" * 10**6 + "\nb: [" + "*a, " * 99 + "]",
 ]
@@ -45,19 +37,15 @@ BOMBS = [
         ('{a: 1, "a": 2}', "here: line 1: 'a' is named a second time, after line 1"),
         ("b: &b {x: 1}\nc: {<<: *b, <<: *b}", "here: line 2: '<<' is named a second time"),
         ("true: 1", "here: line 1: YAML reads the name true as bool: put it in quotes"),
-        ("2: 1", "here: line 1: YAML reads the name 2 as int: put it in quotes"),
-        ("~: 1", "here: line 1: YAML reads the name ~ as null: put it in quotes"),
         ("? [a]\n: 1", "here: line 1: a list or a mapping cannot be a name"),
         ('a: "x\\0y"', r"here: line 1: 'x\x00y' holds a character that no text has"),
         ('a: "\\ud800"', r"here: line 1: '\ud800' holds a character that no text has"),
         ("a: 1\nb: &b [x, *b]", "here: line 2: a list or a mapping holds itself"),
         ("a: " + "9" * 5000, "here: line 1: the number 99999999999999999999... has 5,000 digits"),
-        ("a: 0x" + "f" * 5000, "here: line 1: the number 0xffffffffffffffffff... has 5,002 digits"),
         ("a: 1\n---\nb: 2", "here is not valid YAML: expected a single document"),
         ("a: " + "[" * 5000, "here is nested too deeply"),
         ("a: " + "[" * 90 + "]" * 90, "here: line 1: it is nested too deeply"),
         ("a: \x01", "here is not valid YAML: "),
-        ("a:\t- b", "here is not valid YAML: "),
         *((f"a: {value}", f"here: line 1: the tag {tag!r} does not fit") for value, tag in TAGS),
         ("a: <<", "here: line 1: << stands where a value is wanted"),
         *((bomb, "here holds more than 50,000 values, those that aliases") for bomb in BOMBS),
@@ -122,7 +110,6 @@ KNOWN = (
             "tokenizers.shared.sources, the list `&domains` (line 26): 'english' is unknown: "
             "known: code, names, tickets",
         ),
-        ("[english, code,", "[tickets, code,", "`&domains` (line 26): 'tickets' is unknown"),
         (
             "    # target: {english: 2",
             "    target: {tickets: 2",
@@ -132,12 +119,6 @@ KNOWN = (
             "  # target: {rule: fixed, weights_by_domain: {english: 2",
             "  mix-2: {rule: fixed, weights_by_domain: {tickets: 2",
             f"methods.mix-2 in scenario mine: weights_by_domain: 'tickets' {KNOWN}",
-        ),
-        # A list without an anchor is named by its place, as ever.
-        (
-            "[mix, round-robin",
-            "[mix, round-robbin",
-            "runs[0].methods: 'round-robbin' is unknown: did you mean",
         ),
     ],
 )

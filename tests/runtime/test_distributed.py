@@ -133,11 +133,6 @@ def test_two_processes_train_as_one_does(replicated, alone):
 
 
 @pytest.mark.slow
-def test_two_processes_with_shards_train_as_one_does(tmp_path, by_two, alone):
-    same(by_two(tmp_path / "two", "--shard"), alone)
-
-
-@pytest.mark.slow
 def test_shards_train_in_bfloat16(tmp_path, by_one, by_two):
     """Weights of blocks are rounded before they are put together, gains of their norms too."""
     training = {**TRAINING, "steps": 8, "checkpoint_every": 8, "precision": "bfloat16"}

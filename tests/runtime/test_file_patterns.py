@@ -54,11 +54,6 @@ def test_links_to_a_folder_within_itself_give_no_file_twice(here):
     assert file_patterns.files_of_pattern("**/*/" * 60 + "a.txt") == []
 
 
-def test_two_names_of_one_folder_are_two_folders(here):
-    (here / "e").symlink_to("b/c")
-    assert file_patterns.files_of_pattern("**/d.json") == ["b/c/d.json", "e/d.json"]
-
-
 def test_a_file_under_two_spellings_is_one(here):
     patterns = ["b/a.txt", "./b/*.txt", str(here / "b" / "**")]
     found = file_patterns.files_in_pattern_order(patterns, "files")

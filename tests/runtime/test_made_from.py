@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -13,12 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.runtime import (
-    atomic_files,
-    checksums,
-    code_fingerprint,
-    made_from,
-)
+from pipeline.runtime import atomic_files, checksums, code_fingerprint, made_from
 
 MODULE = "pipeline.runtime.atomic_files"
 
@@ -98,16 +92,6 @@ def test_versions_of_another_interpreter_are_its_own(tmp_path, monkeypatch):
     assert of("./mute") is of("/not/here") is None
 
 
-def test_nothing_differs_from_what_was_just_made(work):
-    names = {"inputs": [str(work.parent / "in.json")], "given": ["text.txt"]}
-    recorded = json.loads(work.read_text())
-    code = recorded["code"]["fingerprint"]
-    own = {"settings": recorded["settings"], "code": code, "versions": {}}
-    assert found(work, **own, **names) == []
-    assert found(work) == []
-    assert found(work.with_name("none.json"), code="another") == []
-
-
 @pytest.mark.parametrize(
     ("today", "told"),
     [
@@ -136,34 +120,6 @@ def test_what_would_be_another_today_is_named(work, today, told):
 def test_builds_of_one_release_for_other_devices_are_alike(work, today, told):
     edits.values(work.name, {"versions": {"torch": "2.13.0+cpu"}})(work.parent)
     assert [str(one) for one in found(work, versions={"torch": today})] == told
-    # So are those of a checkpoint.
-    identities = ({"versions": {"torch": one}} for one in ("2.13.0+cpu", today))
-    assert [str(one) for one in made_from.record_differences(*identities)] == told
-
-
-def test_changed_files_differ_and_gone_ones_do_not(work):
-    folder, text = work.parent, work.parent.parent / "text.txt"
-    for path, what in ((folder / "in.json", "inputs.in.json"), (text, "given.text.txt")):
-        before = path.read_bytes()
-        path.write_bytes(before[::-1] + b"!")
-        os.utime(path, (0, 0))
-        assert [one.what for one in found(work, given=["text.txt"])] == [what]
-        path.unlink()
-        assert found(work, given=["text.txt"]) == []
-        path.write_bytes(before)
-        assert found(work, given=["text.txt"]) == []
-
-
-def test_damage_to_what_was_made_differs_but_deleted_checkpoints_do_not(work):
-    (work.parent / "checkpoints" / "kept.bin").unlink()
-    assert found(work) == []
-    for other in (b"ab", b"abd"):
-        (work.parent / "out.bin").write_bytes(other)
-        assert [one.what for one in found(work)] == ["files.out.bin"]
-    (work.parent / "out.bin").unlink()
-    assert [one.what for one in found(work)] == ["files.out.bin"]
-    work.write_text(work.read_text()[:-20])
-    assert [one.what for one in found(work)] == ["manifest"]
 
 
 UPSTREAM = {

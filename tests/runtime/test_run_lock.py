@@ -10,14 +10,12 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.runtime import locks
-
-ROOT = Path(__file__).resolve().parents[2]
 
 HOLDER = """
 import os, pathlib, subprocess, sys
@@ -79,10 +77,6 @@ def test_a_second_holder_is_refused_and_told_who_holds(tmp_path):
         assert f"is being written by {named}: wait for it or stop it" in str(caught.value)
         # The first still holds.
         assert holder_of(tmp_path)["pid"] == holder.pid
-    with locks.acquire_lease(tmp_path):
-        refused = pytest.raises(InputError, match=f"process {os.getpid()} on")
-        with refused, locks.acquire_lease(tmp_path):
-            pass
 
 
 @pytest.mark.parametrize(
@@ -129,17 +123,13 @@ def test_a_fork_that_ends_leaves_the_lease_to_its_parent(tmp_path):
         lease.refuse_if_lost()
 
 
-def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch, caplog):
-    caplog.set_level("INFO")
+def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
     with held(tmp_path) as holder:
         threading.Timer(0.2, holder.kill).start()
         locks.await_lease_end_or_timeout(tmp_path, minutes=1)
         with locks.acquire_lease(tmp_path):
             pass
-    (told,) = caplog.messages
-    assert f"is being written by process {holder.pid} on" in told
-    assert told.endswith("waiting here for 1 minutes at most")
     # And no longer than asked.
     with locks.acquire_lease(tmp_path):
         locks.await_lease_end_or_timeout(tmp_path, minutes=0.001)
@@ -218,13 +208,6 @@ def test_a_holder_whose_folder_is_gone_says_so_whatever_it_notices_first(tmp_pat
         notice(lease)
     # Another's lease stays.
     assert lose is not taken or holder_of(run)["host"] == "elsewhere"
-
-
-def test_what_fails_otherwise_under_a_lease_passes_unchanged(tmp_path):
-    with pytest.raises(InputError, match="another mistake"), locks.acquire_lease(tmp_path):
-        raise InputError("another mistake")
-    with pytest.raises(FileNotFoundError), locks.acquire_lease(tmp_path):
-        (tmp_path / "missing").read_text()
 
 
 @pytest.mark.slow
