@@ -94,12 +94,16 @@ def test_two_checkpoints_by_hand(tmp_path, numbers):
     assert task["high"] - task["difference"] == pytest.approx(half)
 
 
-def test_where_no_item_differs_the_interval_is_three_over_n(tmp_path, numbers):
-    a, b = (points(tmp_path / side, [1, 0] * 50) for side in "ab")
-    (task,) = numbers("--a", a, "--b", b, "--margin", 0.05)["tasks"]
-    assert (task["low"], task["high"]) == pytest.approx((-0.02996, 0.02996), rel=1e-3)
-    assert task["verdict"] == "equal"
-    assert numbers("--a", a, "--b", b, "--margin", 0.02)["tasks"][0]["verdict"] == "cannot tell"
+@pytest.mark.parametrize(
+    ("a", "b", "apart"), [([1, 0] * 50, [1, 0] * 50, 0), ([1] * 100, [0] * 100, 1)]
+)
+def test_where_all_items_tell_the_same_the_interval_is_three_over_n(tmp_path, numbers, a, b, apart):
+    words = (points(tmp_path / "a", a), points(tmp_path / "b", b), "--margin", 0.05)
+    (task,) = numbers(*words)["tasks"]
+    assert (task["low"] - apart, task["high"] - apart) == pytest.approx(
+        (-0.02996, 0.02996), rel=1e-3
+    )
+    assert task["verdict"] == ("better" if apart else "equal")
 
 
 def test_where_few_items_differ_the_interval_is_wide_and_says_so(tmp_path, numbers, capsys):
@@ -116,17 +120,6 @@ def test_where_few_items_differ_the_interval_is_wide_and_says_so(tmp_path, numbe
     (task,) = numbers("--a", even, "--b", odd)["tasks"]
     assert task["high"] == pytest.approx(1.984 * (50 / 99 / 100) ** 0.5, rel=1e-3)
     assert not task["wide"]
-
-
-def test_where_all_items_differ_alike_the_interval_is_three_over_n_too(tmp_path, numbers):
-    # Of 100 items 100, or 99, are A's alone: mirrored, none or one is.
-    b = points(tmp_path / "b", [0] * 100)
-    for right in (100, 99):
-        a = points(tmp_path / f"a{right}", [1] * right + [0] * (100 - right))
-        other = points(tmp_path / f"other{right}", [0] * right + [1] * (100 - right))
-        (most,), (few,) = (numbers("--a", one, "--b", b)["tasks"] for one in (a, other))
-        assert (most["low"], most["high"]) == pytest.approx((1 - few["high"], 1 - few["low"]))
-    assert most["verdict"] == "better"
 
 
 def test_a_name_says_more_than_an_option_for_all(tmp_path, numbers):
@@ -151,20 +144,19 @@ def test_continuous_scores_are_the_paired_t_test(tmp_path, numbers):
 
 
 def test_weights_make_the_mean_by_token_and_items_of_a_document_count_once(tmp_path, numbers):
-    rows = []
-    for n in range(40):
-        for item in range(5):
-            score = (n % 2) + 0.1 * (n % 3)
-            rows += [
-                ("x", f"{n}-{item}", score, n, 2 + n % 2),
-                ("y", f"{n}-{item}", 0.2, n, 2 + n % 2),
-            ]
-    path = table(tmp_path / "t.csv", rows, "model,item,score,document,weight")
-    single = [(m, n, v, n, w) for m, i, v, n, w in rows if str(i).endswith("-0")]
-    one = table(tmp_path / "one.csv", single, "model,item,score,document,weight")
-    words = ("--models", "x", "y", "--lower")
-    (many,), (few,) = (numbers(p, *words)["tasks"] for p in (path, one))
-    assert many["difference"] == pytest.approx((20 * 3 * 1 + 0) / 100 + 0.1 - 0.2, abs=0.02)
+    # Documents of 2 and 3 tokens an item; x scores 0 and 1 there, y 0.2: 3 / 5 - 0.2.
+    items = [(n, item) for n in range(40) for item in range(5)]
+    rows = [
+        (model, f"{n}-{item}", n % 2 if model == "x" else 0.2, n, 2 + n % 2)
+        for n, item in items for model in "xy"
+    ]  # fmt: skip
+    single = [row for row in rows if row[1].endswith("-0")]
+    columns = "model,item,score,document,weight"
+    (many,), (few,) = (
+        numbers(table(tmp_path / name, of, columns), "--models", "x", "y", "--lower")["tasks"]
+        for name, of in (("many.csv", rows), ("few.csv", single))
+    )
+    assert many["difference"] == pytest.approx(0.4)
     for name in ("difference", "low", "high", "p", "documents", "effective_documents"):
         assert many[name] == pytest.approx(few[name])
     assert (many["items"], few["items"], many["documents"]) == (200, 40, 40)
@@ -201,9 +193,7 @@ def test_two_recipes_are_a_t_test_over_their_runs(tmp_path, numbers):
     assert found["tasks"][0]["runs_wanted"] > 4
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "about"), [(1, 1, "check"), (2, 2, "check"), (5, 2, "check"), (3, 3, "rec")]
-)
+@pytest.mark.parametrize(("a", "b", "about"), [(5, 2, "check"), (3, 3, "recipes")])
 def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
     places = [
         [points(tmp_path / side / str(run), np.random.default_rng(run + 9 * n).integers(0, 2, 30))
@@ -212,7 +202,7 @@ def test_recipes_take_three_runs_a_side(tmp_path, said, a, b, about):
     ]  # fmt: skip
     code, out, _ = said("compare", "--a", *places[0], "--b", *places[1])
     assert code == 0
-    assert ("these two recipes" in out) == (about == "rec")
+    assert ("these two recipes" in out) == (about == "recipes")
     assert ("checkpoints, on items like these" in out) == (about == "check")
 
 
@@ -339,7 +329,7 @@ ASKS = (
 )
 
 
-@pytest.mark.parametrize("below", ["", "out", "job/out"])
+@pytest.mark.parametrize("below", ["", "job/out"])
 def test_folders_of_a_recipe_that_name_one_model_are_asked_for(tmp_path, said, below, refused):
     """Three jobs that each saved `out`: three models, or one that was evaluated three times."""
     for side, right in (("a", (20, 22, 24)), ("b", (10, 12, 14))):
@@ -470,19 +460,14 @@ def test_tasks_of_one_folder_that_were_evaluated_apart(tmp_path, refused, number
     assert (len(found["runs"]["a"]), len(found["tasks"]), found["warnings"]) == (1, 2, [])
 
 
-def test_names_that_are_given_one_by_one_are_one_list(tmp_path, numbers, said, refused):
-    rows = [(m, n, n % 2, t) for m in "xyz" for n in range(30) for t in ("a", "b", "c")]
+def test_names_that_are_given_one_by_one_are_one_list(tmp_path, numbers):
+    rows = [(m, n, n % 2, t) for m in "xy" for n in range(30) for t in ("a", "b", "c")]
     path = table(tmp_path / "t.csv", rows, "model,item,score,task")
     given = ("--models", "x", "--models", "y", "--higher", "a", "--higher", "b", "--lower", "c")
     once = ("--models", "x", "y", "--higher", "a", "b", "--lower", "c")
     assert numbers(path, *given) == numbers(path, *once)
-    assert said("noise", path, *given)[2] == said("noise", path, *once)[2]
-    a, b = points(tmp_path / "a", [1] * 40), points(tmp_path / "b", [0] * 40)
-    c = points(tmp_path / "c", [1, 0] * 20)
+    a, b, c = (points(tmp_path / name, [1, 0] * 20) for name in "abc")
     assert numbers("--a", a, "--a", c, "--b", b) == numbers("--a", a, c, "--b", b)
-    for names in ("x", "xyz"):
-        words = [word for name in names for word in ("--models", name)]
-        assert "name two, first A, then B" in refused(path, *words, "--higher")
 
 
 # Pairing ---------------------------------------------------------------------------------------
@@ -601,10 +586,8 @@ DAMAGED = {
     "a cut file": (lambda ls: ls[:-3], "37 of 40 documents"),
     "lost line ends": (lambda ls: [ls[0][:-1], *ls[1:]], "line 1 is cut or damaged"),
     "an item twice": (lambda ls: [*ls, ls[4]], "line 41: document 4 again, after line 5"),
-    "an item for another": (lambda ls: [*ls[:5], ls[4], *ls[6:]], "line 6: document 4 again"),
     "half a letter": (spoil("document", "docu\udce6\udcbcment"), "line 3 is cut or damaged"),
     "lost bytes": (spoil("document", "doc\0\0\0nt"), "line 3 is cut or damaged"),
-    "a control character": (spoil("document", "doc\tument"), "line 3 is cut or damaged"),
     "a lost block": (spoil('"target": "1", "arg', "arg"), "line 3 is cut or damaged"),
     "half a line and the next": (
         lambda ls: [ls[0], ls[1][:200] + ls[2], *ls[3:]],
@@ -617,7 +600,6 @@ DAMAGED = {
         "line 3: acc is nan",
     ),
     "nothing": (lambda _: [], "is empty"),
-    "no JSON": (lambda ls: ["{'doc_id': 1}\n", *ls[1:]], "line 1 is cut or damaged"),
     "brackets": (lambda ls: ["[" * 200_000, *ls[1:]], "line 1 is cut or damaged"),
     "a list": (lambda ls: ["[1]\n", *ls[1:]], "line 1 is no JSON object"),
     "another text": (
@@ -718,9 +700,9 @@ def test_all_forms_say_the_same(tmp_path, said):
 
 MISTAKES = [
     ((), "give runs of both sides"),
-    (("--a", "nowhere", "--b", "nothing"), "nowhere is not there"),
+    (("--a", "nowhere", "--b", "nothing"), "nowhere is not there: check the path"),
     (("t.csv",), "--models A B"),
-    (("t.csv", "--models", "x", "z"), "z"),
+    (("t.csv", "--models", "x", "z"), "'z' is unknown"),
     (("t.csv", "--models", "x", "x"), "name two"),
     (("t.csv", "--models", "x", "y"), "add --higher or --lower"),
     (("t.csv", "--models", "x", "y", "--higher", "--margin", "0"), "--margin 0"),
@@ -730,28 +712,14 @@ MISTAKES = [
     (("t.csv", "--models", "x", "y", "--higher", "scroe"), "did you mean 'score'"),
     (("t.csv", "--models", "x", "y", "--higher", "--lower"), "--higher and --lower are said of it"),
     (("t.csv", "--models", "x", "y", "--higher", "--margin", "5"), "of five points give 0.05"),
-    (("--higher", "t.csv", "--models", "x", "y"), "t.csv was read as a name of --higher"),
-    (
-        ("run",),
-        "run has logs of one side, A: give the folder of B, too: pike-mixing compare run FO",
-    ),
-    (
-        ("both",),
-        "both has several folders of logs: say which two to compare: pike-mixing compare b",
-    ),
-    (("elsewhere",), "elsewhere is not there: check the path"),
+    (("run",), "run has logs of one side, A: give the folder of B, too: pike-mixing compare run"),
+    (("both",), "both has several folders of logs: say which two to compare: pike-mixing compare"),
     (("--a", "run"), "side B has no runs: give its folder, too: --b PATH"),
     (("--b", "run", "--higher", "log.json"), "log.json was read as a name of --higher: put files"),
-    (("log.json",), "log.json has logs of one side, A: give the folder of B, too"),
     (("begun",), "say which two of the source to compare"),
     (("run", "poor/samples_sums.jsonl"), "line 1 has no doc_hash, no prompt_hash: it is not as lm"),
-    (
-        ("run", "samples_sums.jsonl"),
-        "line 1 has no prompt_hash, no acc: it is not as lm-evaluation",
-    ),
     (("run", "samples_sums.jsonl"), "or write a CSV with the columns model, item and score"),
     (("run", "--models", "x", "y"), "of logs give the folders of both sides"),
-    (("log.json", "--models", "x", "y"), "of logs give the folders of both sides"),
     (("run/results_1.json", "log.json"), "run/results_1.json has no scores by item: give the fold"),
     (("bare", "run"), "bare is nothing that can be read: give a folder of lm-evaluation-harness"),
     (("log.json", "t.csv"), "log.json: sample 1 is none of inspect_ai"),
@@ -889,25 +857,13 @@ def test_noise_of_logs_is_that_of_each_folder(tmp_path, said):
     found = json.loads(out)["recipes"]
     assert (code, [one["recipe"] for one in found]) == (0, [str(a), str(b)])
     assert [one["sd"] for one in found] == pytest.approx([1 / 40] * 2)
-    out = said("noise", a, b)[1]
-    assert f"{b}: runs of one recipe: {b}/0, {b}/1, {b}/2\n" in out
-    # One by one they are of one recipe, which it says; so are those of one folder.
-    singles = [a / "0", a / "1", a / "2"]
-    code, out, _ = said("noise", *singles)
-    names = ", ".join(map(str, singles))
-    begin = f"these runs: runs of one recipe: {names}. If they are several recipes, give one"
+    assert f"{b}: runs of one recipe: {b}/0, {b}/1, {b}/2\n" in said("noise", a, b)[1]
+    # One by one they are of one recipe, which it says.
+    code, out, _ = said("noise", a / "0", a / "1", a / "2")
+    begin = f"these runs: runs of one recipe: {a}/0, {a}/1, {a}/2. If they are several recipes, "
     assert (code, out.startswith(begin)) == (0, True)
-    assert (
-        f"{a}/0, {a}/1, {a}/2, {b}/0, {b}/1, {b}/2. If they are several"
-        in said("noise", a.parent)[1]
-    )
-    code, _, err = said("noise", *singles[:2], b)
+    code, _, err = said("noise", a / "0", a / "1", b)
     assert (code, f"{a}/0: 1 run of sums: the SD" in err) == (2, True)
-    # Evaluations of one checkpoint are no repeats of its recipe.
-    same = [points(tmp_path / "same" / n, [1, 0] * 20, model="pretrained=x") for n in "012"]
-    code, _, err = said("noise", *same)
-    assert (code, ASKS in err) == (2, True)
-    assert said("noise", *same, "--evaluations", "runs")[0] == 0
 
 
 def test_logs_of_inspect_are_read_by_sample(tmp_path, said, refused):
