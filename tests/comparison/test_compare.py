@@ -103,7 +103,7 @@ def test_where_all_items_tell_the_same_the_interval_is_three_over_n(tmp_path, nu
     assert (task["low"] - apart, task["high"] - apart) == pytest.approx(
         (-0.02996, 0.02996), rel=1e-3
     )
-    assert task["verdict"] == ("better" if apart else "equal")
+    assert (task["verdict"], task["documents_alike"]) == ("better" if apart else "equal", 100)
 
 
 def test_where_few_items_differ_the_interval_is_wide_and_says_so(tmp_path, numbers, capsys):
