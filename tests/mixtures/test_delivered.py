@@ -107,25 +107,17 @@ def test_long_tails_accuse_no_one_either(of):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("one_in", "times", "shares", "batch"),
-    [
-        (50, 100, (0.5, 0.5), 1),
-        (50, 100, (0.5, 0.5), 8),
-        (100, 100, (0.4, 0.3, 0.2, 0.1), 8),
-        (20, 30, (0.2, 0.8), 1),
-    ],
-)
-def test_rare_long_rows_that_have_not_come_accuse_no_one(one_in, times, shares, batch):
-    # Rows of a token, in the first domain one in so many longer: its tokens seem to be too few.
-    false, row_K = 0, np.array(shares) / ([1 + (times - 1) / one_in] + [1] * (len(shares) - 1))
+@pytest.mark.parametrize(("shares", "batch"), [((0.5, 0.5), 1), ((0.4, 0.3, 0.2, 0.1), 8)])
+def test_rare_long_rows_that_have_not_come_accuse_no_one(shares, batch):
+    # Rows of a token, in the first domain one of 50 of a hundred: its tokens seem to be too few.
+    false, row_K = 0, np.array(shares) / ([1 + 99 / 50] + [1] * (len(shares) - 1))
     for seed in range(50):
         draw, came = np.random.default_rng(seed), Delivered(dict(zip("abcd", shares, strict=False)))
         found = []
         for step in range(480 // batch):
             domain_B = draw.choice(len(shares), batch, p=row_K / row_K.sum())
-            is_long_B = (domain_B == 0) & (draw.random(batch) < 1 / one_in)
-            came.add_rows(domain_B, np.where(is_long_B, times, 1))
+            is_long_B = (domain_B == 0) & (draw.random(batch) < 1 / 50)
+            came.add_rows(domain_B, np.where(is_long_B, 100, 1))
             found += came.warn() + (list(came.report().findings) if step % 20 == 0 else [])
         false += bool(found)
     assert false <= 1
@@ -175,14 +167,14 @@ def test_a_domain_that_waits_has_not_ended():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loader", LOADERS)
-@pytest.mark.parametrize("fault", [None, *FAULTS])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_three_planted_faults_are_found_in_every_loader(loader, fault, caplog):
-    lengths, keeps = FAULTS.get(fault, (EQUAL, lambda n, row: True))
+    lengths, keeps = FAULTS[fault]
     came = counted(loader(1, lengths), keeps=keeps)
     report = came.report()
-    assert [found.kind for found in report.findings] == ([] if fault is None else [fault])
+    assert [found.kind for found in report.findings] == [fault]
     # A run is warned while it goes on, where the fault is large enough for so many rows.
-    assert (caplog.records == []) == (fault is None) or fault == "packing-or-filtering"
+    assert caplog.records or fault == "packing-or-filtering"
     if fault == "ended":
         assert report.findings[0].domain == "math"
         assert "no row of it came after step" in report.text()
@@ -202,18 +194,21 @@ def test_numbers_by_hand():
     assert report.rows_K.tolist() == [60, 20]
     assert report.findings == ()
     assert "a       0.7500  0.7500" in report.text()
-    # Of 80 rows 40 for 60: 2 exp(-80 KL(1/2 || 3/4)), KL = ln(2 / sqrt(3)).
-    off = Delivered({"a": 3, "b": 1}, of="rows")
-    off.add({"a": 40, "b": 40})
-    np.testing.assert_allclose(off._row_share_p_values(), 2 * (3**0.5 / 2) ** 80, rtol=1e-12)
-    assert [found.kind for found in off.report().findings] == ["packing-or-filtering"]
+
+
+@pytest.mark.parametrize(("rows", "kinds"), [(24, []), (25, ["packing-or-filtering"])])
+def test_rows_are_off_from_the_bound_by_hand_on(rows, kinds):
+    # Half of n rows for three quarters: 2 exp(-n KL(1/2 || 3/4)) = 2 (sqrt(3) / 2)^n, at most a
+    # sixth of 0.01 from n = 49.3 on.
+    came = Delivered({"a": 3, "b": 1}, of="rows")
+    came.add({"a": rows, "b": rows})
+    assert [found.kind for found in came.report().findings] == kinds
 
 
 @pytest.mark.parametrize(
     ("last", "tokens", "kind"),
     [
         # Two rows of each domain in every step, of 40 tokens and of 5; a last batch hides nothing.
-        ({"a": 2, "b": 2}, (40, 5), "documents-not-tokens"),
         ({"a": 2, "b": 3}, (40, 5), "documents-not-tokens"),
         ({"b": 1}, (40, 5), "documents-not-tokens"),
         ({"a": 2, "b": 3}, (40, 40), None),
@@ -234,25 +229,22 @@ def test_shares_that_change_are_compared_step_by_step():
     came = Delivered({"a": 1, "b": 1}, of="rows")
     for step in range(400):
         a = 1 - step / 399
-        came.add_rows(
-            np.random.default_rng(step).choice(2, 16, p=[a, 1 - a]), plan={"a": a, "b": 1 - a}
-        )
+        rows = np.random.default_rng(step).choice(2, 16, p=[a, 1 - a])
+        came.add_rows(rows, plan={"a": a, "b": 1 - a})
     # At the end a has no row, nor was it to have one.
     assert came.report().findings == ()
-    assert Delivered({"a": 1, "b": 1}, of="rows").report().findings == ()
-    # A domain that is not planned and does not come is as planned.
-    whole = Delivered({"a": 1, "b": 0})
+
+
+@pytest.mark.parametrize(("share", "kinds"), [(0, []), (0.1, ["never-came"])])
+def test_a_domain_that_never_comes_is_named_where_it_is_planned(share, kinds):
+    came = Delivered({"a": 1 - share, "b": share}, of="rows")
+    assert came.report().findings == ()
     for _ in range(80):
-        whole.add({"a": 4}, {"a": 40})
-    assert "as planned" in whole.report().text()
-
-
-def test_a_domain_that_never_comes_is_named():
-    came = Delivered({"a": 0.9, "b": 0.1}, of="rows")
-    for _ in range(20):
-        came.add({"a": 16})
-    (finding,) = came.report().findings
-    assert (finding.kind, finding.domain) == ("never-came", "b")
+        came.add({"a": 4})
+    report = came.report()
+    assert [found.kind for found in report.findings] == kinds
+    assert ("as planned" in report.text()) == (share == 0)
+    assert all(found.domain == "b" for found in report.findings)
 
 
 def test_batches_of_columns_and_their_tokens_are_read():
@@ -304,9 +296,7 @@ def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):
         ('{"rows": {"c": 1}, "tokens": {}}', "line 1: rows of a step: 'c' is unknown"),
         ('{"rows": {"a": -1}, "tokens": {}}', "line 1: rows: {'a': -1} are no counts"),
         ('{"rows": {"a": 1}}', "line 1: tokens: the plan is of tokens"),
-        ('{"domain": "a"}', "line 1: give rows and tokens by domain"),
         ('{"domain": null, "tokens": 1}', "line 1: domain: None is no number of 2 domains"),
-        ('{"domain": 0.5, "tokens": 1}', "line 1: domain: 0.5 is no number of 2 domains"),
         ('{"domain": "c", "tokens": 1}', "line 1: domain: 'c' is unknown"),
         ('{"domain": "a", "tokens": NaN}', "line 1: tokens: nan is no count"),
         ("", "has no line: nothing was counted"),
