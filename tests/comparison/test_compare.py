@@ -211,8 +211,7 @@ def test_a_run_that_is_given_twice_is_named(tmp_path, said):
     code, out, _ = said("compare", "--a", *same[:3], "--b", *same[3:])
     assert (code, out.count("have the same score on every item")) == (0, 5)
     assert " equal here\n" in out
-    few = [points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"]
-    code, out, _ = said("compare", "--a", few[0], "--b", few[1])
+    out = said("compare", *(points(tmp_path / "few" / side, [1, 0] * 5) for side in "ab"))[1]
     assert " equal here\n" in out
     assert "on other items, no verdict: 10 documents; a verdict needs 20: add documents." in out
 
@@ -227,11 +226,9 @@ def test_a_run_on_both_sides_is_refused_wherever_its_folder_was_given(tmp_path, 
 
 
 def test_a_run_far_off_is_named(tmp_path, numbers):
-    draw = np.random.default_rng(0)
-    rows = [
-        (m, n, v + (9 if (m, run) == ("x", 3) else 0), run)
-        for m in "xy" for run in range(8) for n, v in enumerate(draw.normal(size=40) * 0.1)
-    ]  # fmt: skip
+    score = np.random.default_rng(0).normal(0, 0.1, size=(2, 8, 40))
+    score[0, 3] += 9
+    rows = [("xy"[m], n, v, run) for (m, run, n), v in np.ndenumerate(score)]
     path = table(tmp_path / "t.csv", rows, "model,item,score,run")
     found = numbers(path, "--models", "x", "y", "--lower")
     assert found["tasks"][0]["verdict"] == "cannot tell"
@@ -259,22 +256,18 @@ def test_two_way_clusters_agree_with_statsmodels(tmp_path, numbers):
     sm = pytest.importorskip("statsmodels.api")
     draw = np.random.default_rng(7)
     S, G = 60, 200
-    apart = (
-        0.05 + draw.normal(size=(S, 1)) * 0.1 + draw.normal(size=(1, G)) + draw.normal(size=(S, G))
-    )
-    rows = [("x", g, apart[s, g], s) for s in range(S) for g in range(G)]
-    rows += [("y", g, 0.0, s) for s in range(S) for g in range(G)]
-    (task,) = numbers(
-        table(tmp_path / "t.csv", rows, "model,item,score,seed"), "--models", "x", "y", "--higher"
-    )["tasks"]
+    apart = 0.05 + draw.normal(0, 0.1, (S, 1)) + draw.normal(size=(1, G)) + draw.normal(size=(S, G))
+    rows = [("x", g, v, s) for (s, g), v in np.ndenumerate(apart)]
+    rows += [("y", g, 0.0, s) for s, g in np.ndindex(S, G)]
+    path = table(tmp_path / "t.csv", rows, "model,item,score,seed")
+    (task,) = numbers(path, "--models", "x", "y", "--higher")["tasks"]
     groups = np.stack(np.indices((S, G)), axis=-1).reshape(-1, 2)
     fit = sm.OLS(apart.ravel(), np.ones(S * G)).fit(
         cov_type="cluster", cov_kwds={"groups": groups, "use_correction": True}
     )
     assert task["difference"] == pytest.approx(fit.params[0])
-    assert np.hypot(task["error_of_seeds"], task["error_of_items"]) == pytest.approx(
-        fit.bse[0], rel=0.02
-    )
+    error = np.hypot(task["error_of_seeds"], task["error_of_items"])
+    assert error == pytest.approx(fit.bse[0], rel=0.02)
 
 
 # Evaluations that are no runs ------------------------------------------------------------------
@@ -334,67 +327,50 @@ def test_folders_of_a_recipe_that_name_one_model_are_asked_for(tmp_path, said, b
     """Three jobs that each saved `out`: three models, or one that was evaluated three times."""
     for side, right in (("a", (20, 22, 24)), ("b", (10, 12, 14))):
         for seed, n in enumerate(right):
-            name = ("out", "./out", "out/")[seed]
             folder = tmp_path / side / f"seed{seed}" / below
-            points(folder, [i < n for i in range(40)], model=f"pretrained={name}")
-    sides = [tmp_path / side for side in "ab"]
-    one_by_one = ("--a", *sides[0].iterdir(), "--b", *sides[1].iterdir())
-    for words in (("compare", *sides), ("compare", *one_by_one), ("noise", *sides)):
+            points(folder, [i < n for i in range(40)], model="pretrained=out")
+    a, b = (tmp_path / side for side in "ab")
+    for words in (("compare", a, b), ("noise", a, b)):
         code, out, err = said(*words)
         assert (code, out, ASKS in err) == (2, "", True), err
-        assert "3 evaluations of sums name one model (pretrained=out): " in err
-        assert (f"{sides[0]}/seed1" in err, "side A: " in err) == (True, words[0] == "compare")
-        code, out, err = said(*words, "--evaluations", "runs", "--format", "json")
-        assert code == 0, err
+        assert f"{a}/seed1" in err
+        assert ("side A: " in err) == (words[0] == "compare")
+        code, out, _ = said(*words, "--evaluations", "runs", "--format", "json")
         found = json.loads(out)
-        if words[0] == "noise":
-            assert [len(one["runs"]) for one in found["recipes"]] == [3, 3]
-            continue
-        assert (found["about"], len(found["runs"]["a"])) == ("recipes", 3)
-        code, out, err = said(*words, "--evaluations", "repeats", "--format", "json")
-        found = json.loads(out)
-        assert (found["about"], len(found["runs"]["a"])) == ("checkpoints", 1)
-        assert found["tasks"][0]["a"] == pytest.approx(22 / 40)
+        runs = found["runs"]["a"] if words[0] == "compare" else found["recipes"][0]["runs"]
+        assert (code, len(runs)) == (0, 3)
     # One of the three was evaluated twice: neither answer fits both, files do.
-    again = tmp_path / "a" / "seed1" / below
+    again = a / "seed1" / below
     points(again, [0] * 40, model="pretrained=out", date=DATE.replace("-28T", "-29T"))
     for way in ("runs", "repeats"):
-        err = refused(*sides, "--evaluations", way)
-        assert f"{again} has 2 evaluations of sums, and 3 folders name its model" in err
-    files = [one for one in sides[0].rglob("samples*") if DATE in one.name]
-    words = ("--a", *files, "--b", sides[1], "--evaluations", "runs", "--format", "json")
+        told = f"{again} has 2 evaluations of sums, and 3 folders name its model"
+        assert told in refused(a, b, "--evaluations", way)
+    files = [one for one in a.rglob("samples*") if DATE in one.name]
+    words = ("--a", *files, "--b", b, "--evaluations", "runs", "--format", "json")
     assert json.loads(said("compare", *words)[1])["tasks"][0]["a"] == pytest.approx(22 / 40)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_reader_says_what_evaluations_under_one_name_are(
-    tmp_path, said, numbers, kind, refused
-):
+def test_the_reader_says_what_evaluations_under_one_name_are(tmp_path, numbers, kind, refused):
     (folder, a, mean_A), (other, b, mean_B) = three(tmp_path, kind)
-    both = ("--a", folder, "--b", other)
+    one_by_one, both = ("--a", *a, "--b", *b), ("--a", folder, "--b", other)
+    err = refused(*one_by_one)
+    assert ASKS in err
+    assert "side A: 3 evaluations of sums" in err
+    assert "out/a" in err.replace("out-a", "out/a")
     if kind != "opencompass":
         # OpenCompass has a folder for each date; others refuse a folder with several of one task.
         err = refused(*both)
         assert "has 3 evaluations of sums" in err
         assert ASKS in err
         assert f"give its file: {a[-1]}" in err
-    else:
-        both = ("--a", *a, "--b", *b)
-    found = numbers(*both, "--evaluations", "repeats")
-    (task,) = found["tasks"]
-    # The mean of the three means; one run a side.
-    assert (task["a"], task["b"]) == pytest.approx((mean_A.mean(), mean_B.mean()))
-    assert (found["about"], found["warnings"], len(found["runs"]["a"])) == ("checkpoints", [], 1)
-    assert found["runs"]["a"][0].endswith("(mean of 3 evaluations)")
-    # Given one by one they are asked for, too.
-    one_by_one = ("--a", *a, "--b", *b)
-    code, out, err = said("compare", *one_by_one)
-    assert (code, out, ASKS in err) == (2, "", True), err
-    assert "side A: 3 evaluations of sums" in err
-    assert "out/a" in err.replace("out-a", "out/a")
-    assert numbers(*one_by_one, "--evaluations", "repeats")["tasks"] == found["tasks"]
-    # Trained anew: a t-test over the runs.
-    for words in (both, ("--a", *a, "--b", *b)):
+    for words in {one_by_one, both} if kind != "opencompass" else {one_by_one}:
+        # The mean of the three means, one run a side; trained anew, a t-test over the runs.
+        found = numbers(*words, "--evaluations", "repeats")
+        (task,), (run,) = found["tasks"], found["runs"]["a"]
+        assert (task["a"], task["b"]) == pytest.approx((mean_A.mean(), mean_B.mean()))
+        assert (found["about"], found["warnings"]) == ("checkpoints", [])
+        assert run.endswith("(mean of 3 evaluations)")
         found = numbers(*words, "--evaluations", "runs")
         assert (found["about"], len(set(found["runs"]["a"]))) == ("recipes", 3)
         assert (found["warnings"], found["tasks"][0]["a"]) == ([], pytest.approx(mean_A.mean()))
@@ -411,27 +387,25 @@ def test_evaluations_that_name_several_models_are_runs(tmp_path, numbers, kind):
     assert (found["tasks"][0]["a"], found["tasks"][0]["b"]) == pytest.approx(tuple(mean_A[:2]))
 
 
-def test_what_the_harness_says_of_the_weights(tmp_path, said):
-    one = {"pretrained": "out", "dtype": "float32"}
-    cases = [
-        (one, "pretrained=out,batch_size=4", 1),
-        (one, {**one, "revision": "main", "seed": 3}, 1),
-        ("model=mine,base_url=http://a", "model=mine,base_url=http://a", 1),
-        (one, {**one, "revision": "step10"}, 2),
-        (one, {**one, "peft": "adapter"}, 2),
-        ("model=mine,base_url=http://a", "model=mine,base_url=http://b", 2),
-        (None, None, 2),
-        ("dtype=float32", {}, 2),
-    ]
+@pytest.mark.parametrize(
+    ("first", "second", "is_one"),
+    [
+        ("pretrained=out", "pretrained=./out/,batch_size=4", True),
+        ({"pretrained": "out"}, {"pretrained": "out", "revision": "main", "seed": 3}, True),
+        ("model=mine,base_url=http://a", "model=mine,base_url=http://a", True),
+        ({"pretrained": "out"}, {"pretrained": "out", "revision": "step10"}, False),
+        ({"pretrained": "out"}, {"pretrained": "out", "peft": "adapter"}, False),
+        ("model=mine,base_url=http://a", "model=mine,base_url=http://b", False),
+        (None, None, False),
+    ],
+)
+def test_what_the_harness_says_of_the_weights(tmp_path, said, first, second, is_one):
+    a = points(tmp_path / "a", [1, 1] * 20, model=first)
+    again = points(tmp_path / "again", [1, 0] * 20, model=second)
     b = points(tmp_path / "b", [1, 0] * 20)
-    for n, (first, second, runs) in enumerate(cases):
-        a = [
-            points(tmp_path / str(n) / name, [1, name == "x"] * 20, model=model)
-            for name, model in (("x", first), ("y", second))
-        ]
-        code, out, err = said("compare", "--a", *a, "--b", b, "--format", "json")
-        assert (code, "2 evaluations of sums name" in err) == ((2, True), (0, False))[runs - 1], a
-        assert runs == 1 or len(json.loads(out)["runs"]["a"]) == runs, (first, second)
+    code, out, err = said("compare", "--a", a, again, "--b", b, "--format", "json")
+    assert (code, "2 evaluations of sums name" in err) == ((2, True) if is_one else (0, False))
+    assert is_one or len(json.loads(out)["runs"]["a"]) == 2
 
 
 def test_tasks_of_one_folder_that_were_evaluated_apart(tmp_path, refused, numbers):
@@ -630,7 +604,8 @@ def sparse(path):
 @pytest.mark.parametrize(
     ("name", "make", "expected"),
     [
-        *((f"results_{DATE}.json", make, "is no file: evaluate") for make in (os.mkfifo, device)),
+        (f"results_{DATE}.json", os.mkfifo, "is no file: evaluate"),
+        (f"results_{DATE}.json", device, "is no file: evaluate"),
         (f"results_{DATE}.json", sparse, "2,147,483,648 bytes, too many for JSON"),
         (f"samples_more_{DATE}.jsonl", os.mkfifo, "is no file: evaluate again"),
         ("other/log.json", os.mkfifo, "is no file: write the log again"),
@@ -655,21 +630,23 @@ def test_other_versions_are_refused_by_name(tmp_path, refused):
 # Output ----------------------------------------------------------------------------------------
 
 
-def test_gates_by_exit_code(tmp_path, said):
-    good, bad = (points(tmp_path / name, [v] * 100) for name, v in (("good", 1), ("bad", 0)))
-    half = points(tmp_path / "half", [1] * 98 + [0] * 2)
-    cases = [
-        (good, bad, ("better",), 0),
-        (bad, good, ("better",), 1),
-        (good, half, ("better",), 3),
-        (half, good, ("not-worse", "--margin", 0.2), 0),
-        (bad, good, ("not-worse", "--margin", 0.2), 1),
-        (half, good, ("not-worse", "--margin", 0.01), 3),
-        (half, good, ("not-worse",), 2),
-        (half, good, ("better", "--margin", 0.2), 1),
-    ]
-    for a, b, gate, expected in cases:
-        assert said("compare", "--a", a, "--b", b, "--gate", *gate)[0] == expected, gate
+@pytest.mark.parametrize(
+    ("a", "b", "gate", "code"),
+    [
+        (100, 0, ("better",), 0),
+        (0, 100, ("better",), 1),
+        (100, 98, ("better",), 3),
+        (98, 100, ("not-worse", "--margin", 0.2), 0),
+        (0, 100, ("not-worse", "--margin", 0.2), 1),
+        (98, 100, ("not-worse", "--margin", 0.01), 3),
+        (98, 100, ("not-worse",), 2),
+        (98, 100, ("better", "--margin", 0.2), 1),
+    ],
+)
+def test_gates_by_exit_code(tmp_path, said, a, b, gate, code):
+    # Of a hundred items so many are right.
+    places = [points(tmp_path / s, [1] * n + [0] * (100 - n)) for s, n in (("a", a), ("b", b))]
+    assert said("compare", *places, "--gate", *gate)[0] == code
 
 
 def test_an_interval_without_zero_that_decides_nothing_says_why(tmp_path, said):
