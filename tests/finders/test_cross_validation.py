@@ -99,9 +99,9 @@ def test_scores_of_predictions_by_hand():
     assert result["slope"]["value"] == pytest.approx((-1.5 * 2 - 0.5 * 1 + 0.5 * 4 + 1.5 * 5) / 5)
     assert result["spearman"]["low"] <= 0.8 <= result["spearman"]["high"]
     assert result["runs"] == 4
-    # The first two tie, ranks 1.5, 1.5, 3 and 2, 3, 1: -1.5 / sqrt(1.5 * 2). Either costs 2 - 0.
-    tied = prediction_scores.score_predictions(np.array([1.0, 1, 2]), np.array([1.0, 3, 0]))
-    assert tied["spearman"]["value"] == pytest.approx(-1.5 / 3**0.5)
+    # The first two tie: ranks 1.5, 1.5, 3, 4 and 2, 3, 1, 4, 1.5 / sqrt(4.5 * 5); they cost 2 - 0.
+    tied = prediction_scores.score_predictions(np.array([1.0, 1, 2, 3]), np.array([1.0, 3, 0, 5]))
+    assert tied["spearman"]["value"] == pytest.approx(1.5 / 22.5**0.5)
     assert tied["regret"]["value"] == 2
 
 
