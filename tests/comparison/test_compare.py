@@ -677,6 +677,7 @@ MISTAKES = [
     (("--a", "nowhere", "--b", "nothing"), "nowhere is not there: check the path"),
     (("t.csv",), "--models A B"),
     (("t.csv", "--models", "x", "z"), "'z' is unknown"),
+    (("t.csv", "--models", "x"), "--models: x: name two, first A, then B: --models A B"),
     (("t.csv", "--models", "x", "x"), "name two"),
     (("t.csv", "--models", "x", "y"), "add --higher or --lower"),
     (("t.csv", "--models", "x", "y", "--higher", "--margin", "0"), "--margin 0"),
@@ -690,6 +691,7 @@ MISTAKES = [
     (("both",), "both has several folders of logs: say which two to compare: pike-mixing compare"),
     (("--a", "run"), "side B has no runs: give its folder, too: --b PATH"),
     (("--b", "run", "--higher", "log.json"), "log.json was read as a name of --higher: put files"),
+    (("elsewhere",), "elsewhere is not there: check the path"),
     (("begun",), "say which two of the source to compare"),
     (("run", "poor/samples_sums.jsonl"), "line 1 has no doc_hash, no prompt_hash: it is not as lm"),
     (("run", "samples_sums.jsonl"), "or write a CSV with the columns model, item and score"),
@@ -796,12 +798,13 @@ def test_equal_sides_are_rarely_told_apart(cell):
 
 def test_noise_by_hand_and_its_warnings(tmp_path, said):
     item = np.random.default_rng(0).normal(size=50)
+    recipes = {"calm": [1, 2, 3, 2, 2, 2], "same": [1] * 4, "wild": [1, 1, 1.2, 0.9, 1.1, 60]}
     rows = []
-    for model, means in (("calm", [1, 2, 3, 2, 2, 2]), ("wild", [1, 1, 1.2, 0.9, 1.1, 60])):
+    for model, means in recipes.items():
         rows += [(model, n, v + m, s) for s, m in enumerate(means) for n, v in enumerate(item)]
     path = table(tmp_path / "t.csv", rows, "model,item,score,seed")
     code, out, _ = said("noise", path, "--higher", "--format", "json")
-    calm, wild = json.loads(out)["recipes"]
+    calm, same, wild = json.loads(out)["recipes"]
     assert code == 0
     assert calm["sd"] == pytest.approx(0.4**0.5)
     assert calm["sd_high"] == pytest.approx((2 / stats.chi2.ppf(0.025, 5)) ** 0.5)
@@ -811,7 +814,9 @@ def test_noise_by_hand_and_its_warnings(tmp_path, said):
     one, two, *more = calm["smallest_shown"].values()
     assert two == pytest.approx(one / 2**0.5, rel=1e-3)
     assert more == sorted(more, reverse=True)
-    assert (calm["warnings"], "wild/5 causes" in wild["warnings"][0]) == ([], True)
+    assert calm["warnings"] == []
+    assert same["warnings"] == ["all runs have the same mean: does each run have a different seed?"]
+    assert "wild/5 causes" in wild["warnings"][0]
     assert "the SD of wild is" in said("noise", path, "--higher")[1]
 
 

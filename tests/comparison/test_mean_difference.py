@@ -109,15 +109,6 @@ def test_a_part_without_weight_takes_nothing_away():
     assert estimate([whole, other], [2, 1]).effective == 8
 
 
-@pytest.mark.parametrize(
-    ("seeds", "documents", "told"), [(2, 20, False), (3, 20, True), (3, 19, False)]
-)
-def test_no_verdict_rests_on_few_seeds_or_documents(seeds, documents, told):
-    values = np.arange(seeds)[:, None] + np.arange(float(documents))
-    found = p_values.p_value_if_enough(alone(values, np.ones(documents)))
-    assert (found is not None) == told
-
-
 def spread_out(documents, spread):
     """Shares of lognormal lengths at evenly spaced quantiles."""
     places = (np.arange(documents) + 0.5) / documents

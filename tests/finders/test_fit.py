@@ -109,9 +109,11 @@ def test_columns_between_other_marks_are_named(said, tmp_path, mark):
     assert f"columns stand between {mark!r}: write commas" in refusal
 
 
-def test_a_mixture_that_is_held_near_a_prior_is_said_to_be(said, swarm):
-    ask = asked(swarm(proxies(12)), "mixing-law", "--resamples", "0")
-    assert "by kl 0.05 (--set kl=0" in said(*ask)
+def test_a_mixture_that_is_held_near_a_prior_is_said_to_be_and_few_have_no_interval(said, swarm):
+    ask = asked(swarm(proxies(8)), "mixing-law", "--resamples", "0")
+    told = said(*ask)
+    assert "by kl 0.05 (--set kl=0" in told
+    assert "no interval: the mixtures are too few" in told
     assert "prior" not in said(*ask, "--set", "kl=0")
 
 

@@ -24,6 +24,7 @@ from repository import ROOT
 from pike_mixing import Delivered, method_registry
 from pike_mixing.__main__ import EXAMPLES, OF_PIKE, main
 from pike_mixing.errors import InputError
+from pike_mixing.finders import saved_predictors
 from pike_mixing.mixtures import export
 from pike_mixing.mixtures.trainer_formats import FORMATS
 from pipeline import cli
@@ -614,10 +615,10 @@ def test_stages_are_told_in_steps(said, tmp_path, capsys):
 
 def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_path, capsys):
     # Of Megatron's files a path is the beginning of the name; of others that is no file.
-    for name in ("tokens.bin", "part[1].jsonl"):
+    for name in ("data.bin", "part[1].jsonl"):
         (tmp_path / name).write_text('{"text": "a"}\n')
-    there = ["tokens", "part[1].jsonl", "*"]
-    away = ["tok", "away", "away/*.jsonl"]
+    there = ["data", "part[1].jsonl", "*"]
+    away = ["dat", "away", "away/*.jsonl"]
     paths = [f"{tmp_path}/{name}" for name in there + away]
     paths += ["x.jsonl", "allenai/c4", "hf://datasets/x/*.jsonl"]
     given = dict(zip("abcdefghi", paths, strict=True))
@@ -638,7 +639,8 @@ def test_what_fit_and_advise_write_is_read(said, tmp_path):
     shares = {"web": 0.5, "code": 0.5}
     advised = json.dumps([{"rule": {"rule": "mix"}, "shares": shares}])
     drawn = json.dumps([{"rule": {"rule": "pike", "every": 4}, "shares": shares}])
-    for text in (fit, advised, drawn, '{"web": 2, "code": 2}'):
+    saved = json.dumps({"format": saved_predictors.FORMAT, "phases": [1], "optimum": shares})
+    for text in (fit, saved, advised, drawn, '{"web": 2, "code": 2}'):
         path.write_text(text, encoding="utf-8")
         plan = export.plan_of_file(path)
         assert plan.shares == ((0.5, 0.5),)
@@ -676,6 +678,7 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
         ([*MIXTURE, "nemo", "--path", "*=/d"], "'nemo' too: type the trainer first: export nemo"),
         (["--from", "a.json"], "no trainer is named: type one behind export: interleave-data"),
         (["nemo", "--mixture", "web=-1"], "--mixture.web: must not be negative"),
+        (["nemo", "--mixture", "web=0"], "--mixture: at least one must be positive"),
         (["nemo", "--mixture", "=1"], "--mixture: '=1' has no name before the ="),
         (["nemo", "--mixture", "code"], "'code' is not NAME=VALUE: type, for example, code=1"),
         (["nemo", "--mixture", "web=1,code=2"], "separate by spaces: --mixture web=1 code=2"),
