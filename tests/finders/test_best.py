@@ -43,11 +43,6 @@ def test_the_lowest_mean_loss_wins():
     }
 
 
-def test_of_equal_losses_the_first_name_wins():
-    runs = [run("z", (0.2, 0.8), (1, 2)), run("y", (0.8, 0.2), (2, 1)), run("x", (1, 0), (9, 9))]
-    assert Best().find(Swarm(DOMAINS, runs)).diagnostics["run"] == "y"
-
-
 def test_seeds_of_one_mixture_are_averaged():
     # The luckiest single run is s0 of the first mixture; its mean, 2.5, is not the lowest.
     runs = [
@@ -55,17 +50,16 @@ def test_seeds_of_one_mixture_are_averaged():
         run("one/seed1", (0.5, 0.5), (4, 4)),
         run("two/seed0", (0.4, 0.6), (2, 2)),
     ]
-    found = Best().find(Swarm(DOMAINS, runs[::-1]))
-    assert found.diagnostics["run"] == "two/seed0"
-    assert found.diagnostics["runner_up"] == "one/seed0"
-    assert found.diagnostics["runner_up_loss"] == 2.5
-    assert found.diagnostics["mixtures"] == 2
+    found = Best().find(Swarm(DOMAINS, runs[::-1])).diagnostics
+    assert (found["run"], found["mixtures"]) == ("two/seed0", 2)
+    assert (found["runner_up"], found["runner_up_loss"]) == ("one/seed0", 2.5)
 
 
-def test_one_mixture_has_no_runner_up():
-    found = Best().find(Swarm(DOMAINS, RUNS[:1]))
-    assert found.diagnostics["runner_up"] is None
-    assert found.diagnostics["spread"] == 0
+def test_of_equal_losses_the_first_name_wins_and_one_mixture_has_no_runner_up():
+    runs = [run("z", (0.2, 0.8), (1, 2)), run("y", (0.8, 0.2), (2, 1)), run("x", (1, 0), (9, 9))]
+    assert Best().find(Swarm(DOMAINS, runs)).diagnostics["run"] == "y"
+    alone = Best().find(Swarm(DOMAINS, runs[:1])).diagnostics
+    assert (alone["runner_up"], alone["spread"]) == (None, 0)
 
 
 def test_runs_that_cannot_be_compared_are_refused():
@@ -91,21 +85,18 @@ def test_the_average_is_the_mixture():
 
 
 def test_exactly_one_run_is_read():
-    with pytest.raises(InputError, match="2 proxy runs are given, the finder 'average' reads"):
-        Average().find(Swarm(DOMAINS, [proxy([0.5, 0.5]), proxy([0.5, 0.5], "other")]))
-    with pytest.raises(InputError, match="0 proxy runs are given"):
-        Average().find(Swarm(DOMAINS, []))
-
-
-def test_a_run_without_an_average_is_refused():
-    with pytest.raises(InputError, match="proxy mix: its method's state has no average_K"):
-        Average().find(Swarm(DOMAINS, [Proxy("mix", state={"weights_K": np.ones(2) / 2})]))
+    for runs in ([], [proxy([0.5, 0.5]), proxy([0.5, 0.5], "other")]):
+        told = f"{len(runs)} proxy runs are given, the finder 'average' reads"
+        with pytest.raises(InputError, match=told):
+            Average().find(Swarm(DOMAINS, runs))
 
 
 @pytest.mark.parametrize("average", [[0.5, 0.3, 0.2], [np.nan, 1], [-0.5, 1.5], [0, 0]])
 def test_an_average_that_is_no_mixture_is_refused(average):
     with pytest.raises(InputError, match="is no mixture of 2 domains"):
         Average().find(Swarm(DOMAINS, [proxy(average)]))
+    with pytest.raises(InputError, match="proxy mix: its method's state has no average_K"):
+        Average().find(Swarm(DOMAINS, [Proxy("mix", state={"weights_K": np.ones(2) / 2})]))
 
 
 OLD = {"code": 0.5, "prose": 0.3, "web": 0.2}
@@ -143,25 +134,26 @@ def test_odds_within_the_virtual_domain_stay(old, data, share):
 
 
 @pytest.mark.parametrize(
-    ("act", "message"),
+    ("old", "changed", "message"),
     [
-        (lambda: kept_weights(OLD, {"wed"}), "changed: 'wed' is unknown: did you mean 'web'"),
-        (lambda: kept_weights(OLD, OLD), "old: the unchanged domains have no ratios"),
-        (lambda: kept_weights({"code": -1, "web": 2}), "old: the unchanged domains have no ratios"),
-        (
-            lambda: expand_mixture({"old": 1}, "odd", {}),
-            "virtual: 'odd' is unknown: did you mean 'old'",
-        ),
-        (
-            lambda: expand_mixture({"old": 0.5, "web": 0.5}, "old", OLD),
-            "web also lies within 'old'",
-        ),
-        (
-            lambda: expand_mixture({"old": 1.2, "new": -0.2}, "old", OLD),
-            "new=-0.2: weights must not be",
-        ),
+        (OLD, {"wed"}, "changed: 'wed' is unknown: did you mean 'web'"),
+        (OLD, OLD, "old: the unchanged domains have no ratios"),
+        ({"code": -1, "web": 2}, set(), "old: the unchanged domains have no ratios"),
     ],
 )
-def test_what_cannot_be_reused_is_refused(act, message):
+def test_ratios_that_cannot_be_kept_are_refused(old, changed, message):
     with pytest.raises(InputError, match=message):
-        act()
+        kept_weights(old, changed)
+
+
+@pytest.mark.parametrize(
+    ("new", "virtual", "message"),
+    [
+        ({"old": 1}, "odd", "virtual: 'odd' is unknown: did you mean 'old'"),
+        ({"old": 0.5, "web": 0.5}, "old", "web also lies within 'old'"),
+        ({"old": 1.2, "new": -0.2}, "old", "new=-0.2: weights must not be"),
+    ],
+)
+def test_mixtures_that_cannot_be_expanded_are_refused(new, virtual, message):
+    with pytest.raises(InputError, match=message):
+        expand_mixture(new, virtual, OLD)

@@ -9,11 +9,8 @@ import subprocess
 import sys
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from known_law import DOMAINS, LAWS, optimum, proxies
-from numpy.testing import assert_array_equal
+from known_law import DOMAINS, optimum, proxies
 
 from pike_mixing.errors import InputError
 from pike_mixing.finders import saved_predictors, swarm_table
@@ -28,40 +25,17 @@ ROW = ["a", 0.5, 0.25, 0.25, 1.0, 2.0, 3.0]
 
 
 @pytest.fixture
-def swarm(tmp_path, write):
+def swarm(write):
     """Writes a table of proxies."""
 
-    def made(runs, suffix=".csv"):
-        rows = [[run.name, *run.weights_K.tolist(), *run.loss_K.tolist()] for run in runs]
-        if suffix == ".csv":
-            return write(HEADER, rows)
-        named = [dict(zip(HEADER, row, strict=True)) for row in rows]
-        pq.write_table(pa.Table.from_pylist(named), tmp_path / "swarm.parquet")
-        return tmp_path / "swarm.parquet"
+    def made(runs):
+        return write(HEADER, [[run.name, *run.weights_K, *run.loss_K] for run in runs])
 
     return made
 
 
 def asked(path, *options):
     return ["fit", options[0], path, "--target", *DOMAINS, *options[1:]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("finder", "suffix"),
-    [(Best(), ".parquet"), (RegMix(samples=2000, rounds=50), ".csv"), (MixingLaw(), ".csv")],
-)
-def test_the_mixture_is_the_finders_own(swarm, finder, suffix):
-    runs = proxies(noise=0.02)
-    read = swarm_table.read_swarm(swarm(runs, suffix), DOMAINS)
-    found = fit(finder, read, resamples=0).result
-    named = [
-        dataclasses.replace(run, name=f"row {n:05}", weights_K=run.weights_K / run.weights_K.sum())
-        for n, run in enumerate(runs, 1)
-    ]
-    own = finder.find(Swarm(DOMAINS, named))
-    assert_array_equal(found.weights_K, own.weights_K)
-    assert found.diagnostics == own.diagnostics
 
 
 @pytest.mark.slow
@@ -81,37 +55,18 @@ def test_the_best_mixture_of_a_known_law_lies_within_the_uncertainty(swarm, said
     assert 0.8 < found["interval"]["coverage"] <= 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("finder", [["regmix"], ["mixing-law", "--set", "starts=1"]])
-def test_losses_that_are_noise_are_warned_of(swarm, said, finder):
-    noise = np.random.default_rng(1).normal(3, 0.1, (24, 3))
-    runs = [dataclasses.replace(r, loss_K=n) for r, n in zip(proxies(24), noise, strict=True)]
-    options = [*finder, "--resamples", "0"]
-    warned = "WARNING: the fit explains nothing: on held-out rows"
-    assert warned in said(*asked(swarm(runs), *options))
-    lawful = swarm(proxies(24, noise=0.02))
-    assert "explains nothing" not in said(*asked(lawful, *options))
-
-
 def test_a_target_weighs_losses_that_need_be_no_domains(said, write):
-    # Of the losses (1, 4) and (2, 2) the means with weights 3 and 1 are 7/4 and 2.
-    header = ["weight/en", "weight/de", "loss/easy", "loss/hard", "loss/other"]
-    path = write(header, [[0.5, 0.5, 1, 4, "x"], [0.25, 0.75, 2, 2, "y"]])
-    options = ["fit", "best", path, "--format", "json", "--resamples", "0", "--target"]
-    found = json.loads(said(*options, "easy=3", "loss/hard"))
+    # Of the losses (1, 4) and (2, 2) the means are 5/2 and 2, with weights 3 and 1 7/4 and 2.
+    header = ["weight/en", "weight/de", "loss/easy", "loss/hard"]
+    path = write(header, [[0.5, 0.5, 1, 4], [0.25, 0.75, 2, 2]])
+    options = ["fit", "best", path, "--resamples", "0", "--target"]
+    found = json.loads(said(*options, "easy=3", "loss/hard", "--format", "json"))
     assert found["mixture"] == {"en": 0.5, "de": 0.5}
     assert found["diagnostics"]["loss"] == 7 / 4
     assert found["diagnostics"]["runner_up_loss"] == 2
     assert found["standard_error"] == {"en": None, "de": None}
-    assert json.loads(said(*options, "hard"))["mixture"] == {"en": 0.25, "de": 0.75}
-
-
-def test_a_star_is_all_losses_of_the_table(said, write):
-    # Of (1, 4) and (2, 2) the means are 5/2 and 2, with weights 3 and 1 they are 7/4 and 2.
-    header = ["weight/en", "weight/de", "loss/easy", "loss/hard"]
-    path = write(header, [[0.5, 0.5, 1, 4], [0.25, 0.75, 2, 2]])
-    options = ["fit", "best", path, "--resamples", "0", "--target", "*"]
-    every, weighed = said(*options, "--target", "*", "easy=3").split("\n\nbest")
+    # A star is all losses of the table; a second target is fitted by itself.
+    every, weighed = said(*options, "*", "--target", "*", "easy=3").split("\n\nbest")
     assert every.startswith("best: 2 rows, 2 domains, target easy=1 hard=1\n\ndomain  weight\n")
     assert re.search(r"(?m)^en +0\.2500$", every)
     assert re.search(r"(?m)^en +0\.5000$", weighed)
@@ -124,9 +79,7 @@ def test_a_star_is_all_losses_of_the_table(said, write):
         ([ROW], [*HEADER[:4], "x", "y", "z"], "code", "0 column(s) are named loss/*"),
         ([ROW], HEADER, "cod", "target: 'cod' is unknown: did you mean 'code'?"),
         ([ROW], [*HEADER[:2], *HEADER[1:3], *HEADER[4:]], "code", "'weight/code' is there twice"),
-        ([["a", 0.5, 0.25, 0.2, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 0.95, not 1"),
         ([["a", 0.5, 0.25, 0.239, 1, 2, 3]], HEADER, "code", "the weights sum to 0.989, not 1"),
-        ([["a", 50, 25, 25, 1, 2, 3]], HEADER, "code", "row 1: the weights sum to 100, not 1"),
         ([["a", 1.5, -0.25, -0.25, 1, 2, 3]], HEADER, "code", "row 1: a weight is negative"),
         ([ROW, ["b", 0.5, 0.5, 0, "nan", 2, 3]], HEADER, "code", "row 2: loss/code is 'nan', no f"),
         ([ROW, ["b", 0.5, "", 0, 1, 2, 3]], HEADER, "code", "row 2: weight/prose is nothing, no f"),
@@ -141,7 +94,7 @@ def test_a_table_that_is_no_swarm_is_refused(said, write, rows, header, target, 
     assert message in refusal
 
 
-@pytest.mark.parametrize("weight", ["-1", "nan", "true", "x"])
+@pytest.mark.parametrize("weight", ["-1", "nan", "x"])
 def test_a_targets_weight_that_is_no_weight_is_told_where_it_stands(said, write, weight):
     # It was called --set.target.code.
     refusal = said("fit", "best", write(HEADER, [ROW]), "--target", f"code={weight}", code=2)
@@ -156,11 +109,12 @@ def test_columns_between_other_marks_are_named(said, tmp_path, mark):
     assert f"columns stand between {mark!r}: write commas" in refusal
 
 
-def test_a_mixture_that_is_held_near_a_prior_is_said_to_be(said, swarm):
-    path = swarm(proxies(12))
-    assert "by kl 0.05 (--set kl=0" in said(*asked(path, "mixing-law", "--resamples", "0"))
-    for options in (["mixing-law", "--set", "kl=0"], ["best"]):
-        assert "prior" not in said(*asked(path, *options, "--resamples", "0"))
+def test_a_mixture_that_is_held_near_a_prior_is_said_to_be_and_few_have_no_interval(said, swarm):
+    ask = asked(swarm(proxies(8)), "mixing-law", "--resamples", "0")
+    told = said(*ask)
+    assert "by kl 0.05 (--set kl=0" in told
+    assert "no interval: the mixtures are too few" in told
+    assert "prior" not in said(*ask, "--set", "kl=0")
 
 
 def test_of_many_wrong_rows_the_first_are_named(write):
@@ -180,7 +134,6 @@ def test_of_many_wrong_rows_the_first_are_named(write):
         (["average"], "the finder 'average' reads the state of a run, not a table"),
         (["best", "--set", "targt=1"], "--set: 'targt' is unknown: did you mean 'target'?"),
         (["best", "--set", "target"], "--set: 'target' is not NAME=VALUE"),
-        (["best", "--resamples", "-1"], "--resamples: must be at least 2, or 0"),
         (["best", "--resamples", "1"], "--resamples: must be at least 2, or 0"),
         (["best", "--seed", "-1"], "--seed: must not be negative"),
     ],
@@ -312,8 +265,7 @@ def test_repeats_among_test_rows_are_no_further_mixtures(swarm, said, write):
 
 def test_many_losses_of_one_weight_are_counted_not_named(said, write):
     names = [f"loss/{n}" for n in range(21)]
-    rows = [["a", 0.5, 0.5, *[1.0] * 21], ["b", 0.2, 0.8, *[2.0] * 21]]
-    path = write(["run", "weight/a", "weight/b", *names], rows)
+    path = write(["weight/a", "weight/b", *names], [[0.5, 0.5, *[1] * 21], [0.2, 0.8, *[2] * 21]])
     printed = said("fit", "best", path, "--target", "*", "--resamples", "0")
     assert "2 rows, 2 domains, target the mean of 21 losses\n" in printed
 
@@ -360,9 +312,8 @@ def test_an_inventory_of_which_a_part_is_missing_is_refused_or_unknown(said, wri
         assert message in said(*ask, *given, code=2)
     both = ["--available", "a=5", "b=10", "--budget", "20", "--format", "json"]
     assert json.loads(said(*ask, *both))["epochs"] == {"a": 4, "b": 0}
-    for row, message in (([1, 0, 1, 5, 1, -1], "row 1: available/b must be above 0"),):
-        with pytest.raises(InputError, match=message):
-            swarm_table.read_swarm(write(STOCK, [row]))
+    with pytest.raises(InputError, match="row 1: available/b must be above 0"):
+        swarm_table.read_swarm(write(STOCK, [[1, 0, 1, 5, 1, -1]]))
     with pytest.raises(InputError, match="the column available/b is missing"):
         swarm_table.read_swarm(write(STOCK[:5], [[1, 0, 1, 5, 1]]))
 
@@ -370,38 +321,25 @@ def test_an_inventory_of_which_a_part_is_missing_is_refused_or_unknown(said, wri
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("finder", "settings"),
-    [
-        ("mixing-law", ["kl=0"]),
-        ("best", []),
-        ("regmix", ["samples=2000", "kept=8", "rounds=100"]),
-    ],
+    [("mixing-law", ["kl=0"]), ("regmix", ["samples=2000", "kept=8", "rounds=100"])],
 )
 def test_a_cap_on_epochs_takes_its_inventory_from_the_table(
     said, write, tmp_path, finder, settings
 ):
     # 100 tokens of code for a run of 400: twice is half of it. Of talk, which hurts all, nothing.
     header = [*HEADER[1:], "tokens", *(f"available/{d}" for d in DOMAINS)]
-    stock = [400, 100, 9e3, 9e3]
-    rows = [[*r.weights_K, *r.loss_K, *stock] for r in proxies()]
-    rows.append([0.8, 0.2, 0, *LAWS.losses(np.array([[0.8, 0.2, 0]]))[0], *stock])
-    best = min((row for row in rows if row[0] <= 0.5), key=lambda row: row[3])[0]
+    rows = [[*r.weights_K, *r.loss_K, 400, 100, 9e3, 9e3] for r in proxies()]
+    saved = tmp_path / "law.json"
     ask = ["fit", finder, write(header, rows), "--target", "code", "--resamples", "0"]
-    ask += ["--format", "json", "--set", *settings]
+    ask += ["--format", "json", "--save", saved, "--set", *settings]
     # Nine times is more than any weight reads.
     assert json.loads(said(*ask, "epochs=9"))["epochs"]["code"] > 2
-    save = [] if finder == "best" else ["--save", tmp_path / "law.json"]
-    found = json.loads(said(*ask, "epochs=2", *save))
+    found = json.loads(said(*ask, "epochs=2"))
     assert 0.4 < found["mixture"]["code"] < 0.5 + 1e-9
-    exact = {"mixing-law": 0.5, "best": best}
-    assert found["mixture"]["code"] == pytest.approx(exact.get(finder, found["mixture"]["code"]))
-    if save:
-        again = saved_predictors.load_predictor(tmp_path / "law.json").predictor.optimum()
-        assert again.tolist() == list(found["mixture"].values())
+    again = saved_predictors.load_predictor(saved).predictor.optimum()
+    assert again.tolist() == list(found["mixture"].values())
     ask[2] = write(HEADER[1:], [row[:6] for row in rows], "bare.csv")
     assert "epochs: how much text there is" in said(*ask, "epochs=2", code=2)
-    # 3 tokens of text, twice, for 400.
-    ask[2] = write(header, [[*row[:7], 1, 1, 1] for row in rows], "little.csv")
-    assert "the repetition caps sum to 0.015, less" in said(*ask, "epochs=2", code=2)
 
 
 def test_no_run_within_a_cap_is_refused(said, write):

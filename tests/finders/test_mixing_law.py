@@ -1,7 +1,7 @@
 """The mixing law: its fit, the program for a mixture, the finder, and schedules of phases."""
 
-import dataclasses
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -26,14 +26,6 @@ def fitted(weights_NxK, loss_NxK, *, starts=4, huber=0.02):
     return exponential_law.fit(weights_NxK, loss_NxK, starts=starts, huber=huber)
 
 
-@pytest.mark.parametrize("huber", [0.02, 1e12])  # The latter bounds nothing.
-def test_an_exact_law_is_recovered(huber):
-    weights_NxK = mixtures(24)
-    laws = fitted(weights_NxK, LAWS.losses(weights_NxK), huber=huber)
-    for name, expected in vars(LAWS).items():
-        assert_allclose(getattr(laws, name), expected, atol=1e-3)
-
-
 def test_losses_are_the_written_formula():
     # L_0 = 1 + exp(0.2 - 2) at a mixture of the first domain alone.
     assert_allclose(LAWS.losses(np.array([[1.0, 0, 0]]))[0, 0], 1 + np.exp(-1.8))
@@ -54,7 +46,7 @@ def test_no_other_start_leads_to_a_better_law():
 
 
 def of_scipy(weights_NxK, loss_N, huber):
-    """Cost and predictions of the same law by SciPy's search from five values of c."""
+    """Predictions of the same law by SciPy's search from five values of c."""
     K = weights_NxK.shape[1]
 
     def errors(cs):
@@ -65,11 +57,11 @@ def of_scipy(weights_NxK, loss_N, huber):
     bounds = ([0, *[-np.inf] * K], np.inf)
     how = {"bounds": bounds, "loss": "huber", "f_scale": huber, "ftol": 1e-12, "xtol": 1e-12}
     found = [optimize.least_squares(errors, start, **how) for start in starts]
-    best = min(found, key=lambda done: done.cost)
-    return best.cost, best.x[0] + np.exp(weights_NxK @ best.x[1:])
+    best = min(found, key=lambda done: done.cost).x
+    return best[0] + np.exp(weights_NxK @ best[1:])
 
 
-@pytest.mark.parametrize("huber", [0.005, 0.02])
+@pytest.mark.parametrize("huber", [0.005, 0.02, 1e12])  # The last bounds nothing.
 def test_all_losses_at_once_are_fitted_as_each_by_scipy(huber):
     # Noise, much of it beyond huber, and a loss linear in the weights, whose c is 0.
     weights_NxK = mixtures(24)
@@ -77,24 +69,9 @@ def test_all_losses_at_once_are_fitted_as_each_by_scipy(huber):
     linear_Nx1 = weights_NxK @ np.array([[1.0], [2.0], [3.0]])
     loss_Nx4 = np.column_stack([LAWS.losses(weights_NxK) + noise_NxK, linear_Nx1])
     laws = fitted(weights_NxK, loss_Nx4, huber=huber)
-    predicted_Nx4 = laws.losses(weights_NxK)
-    search = exponential_law._LevenbergMarquardt(weights_NxK, loss_Nx4.T, huber)
-    cost_M = search.cost(np.column_stack([laws.c_K, laws.b_K[:, None] + laws.t_KxK]))
     assert laws.c_K[3] == 0
-    for cost, predicted_N, loss_N in zip(cost_M, predicted_Nx4.T, loss_Nx4.T, strict=True):
-        expected, curve_N = of_scipy(weights_NxK, loss_N, huber)
-        assert cost == pytest.approx(expected, rel=1e-6)
-        assert_allclose(predicted_N, curve_N, atol=1e-4)
-
-
-def test_either_curvature_leads_to_the_same_law(monkeypatch):
-    weights_NxK = mixtures(24)
-    noise_NxK = np.random.default_rng(4).normal(0, 0.02, (24, 3))
-    loss_NxK = LAWS.losses(weights_NxK) + noise_NxK
-    sharp = fitted(weights_NxK, loss_NxK)
-    monkeypatch.setattr(exponential_law, "SHARP", 0)
-    blunt = fitted(weights_NxK, loss_NxK)
-    assert_allclose(blunt.losses(weights_NxK), sharp.losses(weights_NxK), atol=1e-4)
+    for predicted_N, loss_N in zip(laws.losses(weights_NxK).T, loss_Nx4.T, strict=True):
+        assert_allclose(predicted_N, of_scipy(weights_NxK, loss_N, huber), atol=1e-4)
 
 
 def test_losses_that_do_not_react_to_the_mixture_are_fitted_without_running_away():
@@ -130,12 +107,12 @@ def posed(*, target=UNIFORM, kl=0.0, prior=UNIFORM, cap=(np.inf,) * 3):
 @pytest.mark.parametrize("target", [UNIFORM, np.array([0.7, 0.2, 0.1]), np.array([1.0, 0, 0])])
 @pytest.mark.parametrize("kl", [0.0, 0.05, 1.0])
 def test_the_optimum_is_that_of_a_search(target, kl):
-    weights_K, residual = solve_with_residual(posed(target=target, kl=kl, prior=PRIOR))
+    program = posed(target=target, kl=kl, prior=PRIOR)
+    weights_K, residual = solve_with_residual(program)
     searched_K, value = optimum(target_K=target, kl=kl, prior_K=PRIOR)
-    posed_ = posed(target=target, kl=kl, prior=PRIOR)
-    ours = posed_.loss(weights_K) + kl * posed_.divergence(weights_K)
     assert_allclose(weights_K, searched_K, atol=0.004)
     # No point of the grid is better, and the grid's best is not far off.
+    ours = program.loss(weights_K) + kl * program.divergence(weights_K)
     assert -1e-9 < value - ours < 1e-4
     assert residual < 1e-6
 
@@ -201,7 +178,7 @@ def test_random_programs_are_solved(seed, K, kl):
     assert (weights_K >= 0).all()
     assert (weights_K <= cap_K + 1e-9).all()
     # The objective is convex: the middle of two points is no higher than their mean.
-    free = dataclasses.replace(asked, kl=0.0)
+    free = replace(asked, kl=0.0)
     middle_K = (weights_K + prior_K) / 2
     assert free.loss(middle_K) <= (free.loss(weights_K) + free.loss(prior_K)) / 2 + 1e-12
 
@@ -212,40 +189,35 @@ def test_without_noise_the_true_optimum_is_found():
     assert_allclose(found.weights_K, optimum()[0], atol=0.004)
     diagnostics = found.diagnostics
     assert diagnostics["held_out_rmse"] < 1e-4
+    assert set(diagnostics["held_out_rmse_by_domain"]) == set(DOMAINS)
     assert diagnostics["held_out_spearman"] == pytest.approx(1)
     assert diagnostics["kkt_residual"] < 1e-6
     assert diagnostics["predicted_loss"] == pytest.approx(optimum()[1], abs=1e-4)
     assert diagnostics["predicted_loss_uniform"] == pytest.approx(
-        float(LAWS.losses(np.full((1, 3), 1 / 3)).mean()), abs=1e-5
+        float(LAWS.losses(UNIFORM[None]).mean()), abs=1e-5
     )
     assert diagnostics["laws"]["prose"]["c"] == pytest.approx(2, abs=1e-3)
     assert diagnostics["laws"]["code"]["t"]["prose"] == pytest.approx(1.5, abs=1e-3)
+    assert not diagnostics["outside_proxies"]
+    # For the loss of code alone a mixture of code and nothing else is best, which no run has.
+    corner = MixingLaw(kl=0, target={"code": 1, "prose": 0, "talk": 0}).find(swarm())
+    assert_allclose(corner.weights_K, [1, 0, 0], atol=1e-6)
+    assert corner.diagnostics["outside_proxies"]
 
 
 @pytest.mark.slow
-def test_with_noise_the_mixture_is_nearly_as_good():
-    found = MixingLaw(kl=0).find(swarm(noise=0.02))
-    truth = float(LAWS.losses(found.weights_K[None]).mean())
-    uniform = float(LAWS.losses(np.full((1, 3), 1 / 3)).mean())
-    assert truth - optimum()[1] < 0.1 * (uniform - optimum()[1])
-    # Held-out errors hold the noise of the data that they are measured on.
-    errors = found.diagnostics["held_out_rmse_by_domain"]
-    assert set(errors) == set(DOMAINS)
-    assert all(0.01 < error < 0.06 for error in errors.values())
-
-
-@pytest.mark.slow
-def test_the_target_moves_the_mixture():
-    found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(swarm())
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 0, 1]])
+def test_the_target_moves_the_mixture_and_a_price_holds_it_near_the_prior(order):
+    names = tuple(DOMAINS[k] for k in order)
+    runs = Swarm(
+        names,
+        [replace(r, weights_K=r.weights_K[order], loss_K=r.loss_K[order]) for r in proxies()],
+    )
+    found = MixingLaw(kl=0.05, target={"code": 3, "prose": 1, "talk": 1}).find(runs)
     expected = optimum(target_K=np.array([0.6, 0.2, 0.2]), kl=0.05)[0]
-    assert_allclose(found.weights_K, expected, atol=0.004)
-
-
-@pytest.mark.slow
-def test_a_large_price_gives_the_prior():
-    prior = {"code": 5, "prose": 3, "talk": 2}
-    found = MixingLaw(kl=1e6, prior=prior).find(swarm())
-    assert_allclose(found.weights_K, [0.5, 0.3, 0.2], atol=1e-6)
+    assert_allclose(found.weights_K, expected[order], atol=0.004)
+    found = MixingLaw(kl=1e6, prior={"code": 5, "prose": 3, "talk": 2}).find(runs)
+    assert_allclose(found.weights_K, np.array([0.5, 0.3, 0.2])[order], atol=1e-6)
     assert found.diagnostics["kl_to_prior"] < 1e-9
 
 
@@ -260,20 +232,6 @@ def test_no_domain_is_read_more_often_than_allowed():
     assert MixingLaw().find(swarm()).diagnostics["capped"] == []
 
 
-@pytest.mark.slow
-def test_domains_in_another_order_get_the_same_weights():
-    def turned(run):
-        return dataclasses.replace(
-            run, weights_K=run.weights_K[[2, 0, 1]], loss_K=run.loss_K[[2, 0, 1]]
-        )
-
-    straight = MixingLaw().find(swarm(noise=0.02)).weights_K
-    other = MixingLaw().find(
-        Swarm(("talk", "code", "prose"), [turned(r) for r in proxies(noise=0.02)])
-    )
-    assert_allclose(other.weights_K, straight[[2, 0, 1]], atol=1e-6)
-
-
 def test_outside_is_told_from_inside():
     triangle = np.array([[0.6, 0.2, 0.2], [0.2, 0.6, 0.2], [0.2, 0.2, 0.6]])
     assert not is_outside_hull(np.array([1 / 3, 1 / 3, 1 / 3]), triangle)
@@ -282,27 +240,11 @@ def test_outside_is_told_from_inside():
 
 
 @pytest.mark.slow
-def test_diagnostics_say_when_the_law_is_extrapolated():
-    # Proxies halfway to equal parts, an optimum at a corner.
-    near = 0.5 / 3 + 0.5 * mixtures(24)
-    runs = [
-        Proxy(f"{n:02}", weights_K=w, loss_K=LAWS.losses(w[None])[0]) for n, w in enumerate(near)
-    ]
-    target = {"code": 1, "prose": 0, "talk": 0}
-    found = MixingLaw(kl=0, target=target).find(Swarm(DOMAINS, runs))
-    assert found.diagnostics["outside_proxies"] is True
-    assert MixingLaw(kl=1e6).find(swarm()).diagnostics["outside_proxies"] is False
-
-
-@pytest.mark.slow
 def test_too_few_proxies_are_counted():
     # 4 coefficients of 3 domains, one proxy held out at a time.
     with pytest.raises(InputError, match=r"4 proxy run\(s\) are too few, at least 5 are needed"):
         MixingLaw().find(swarm(4))
     MixingLaw().find(swarm(5))
-    # Two parts: half of them must suffice.
-    with pytest.raises(InputError, match="at least 8 are needed"):
-        MixingLaw(folds=2).find(swarm(7))
 
 
 def test_mixtures_along_a_line_are_refused():
@@ -313,7 +255,7 @@ def test_mixtures_along_a_line_are_refused():
 
 
 def test_losses_that_are_not_positive_are_refused():
-    runs = [dataclasses.replace(run, loss_K=run.loss_K - 3) for run in proxies()]
+    runs = [replace(run, loss_K=run.loss_K - 3) for run in proxies()]
     for use in (MixingLaw().find, MixingLaw().fit):
         with pytest.raises(InputError, match="losses must be positive"):
             use(Swarm(DOMAINS, runs))
@@ -385,8 +327,6 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     weights_NxK = exposure_NxK / np.repeat(SHARES, 2)
     rows = np.concatenate([weights_NxK, losses(exposure_NxK)], axis=1)
     path, saved = write(header, rows.tolist()), tmp_path / "p.json"
-    swarm = swarm_table.read_swarm(path, phases=(3, 1))
-    assert_allclose(swarm.weights_and_losses()[0], exposure_NxK)
     command = ["fit", "mixing-law", path, "--target", "web", "books", "--phases", "3", "1"]
     command += ["--set", "kl=0", "--resamples", "3", "--format", "json", "--save", saved]
     found = json.loads(said(*command))
@@ -396,18 +336,17 @@ def test_the_command_reads_phases_and_prints_a_method(said, write, tmp_path):
     best_K = grid()
     assert_allclose(schedule.weights(state, 74), best_K[:2] / 0.75, atol=0.02)
     assert_allclose(schedule.weights(state, 75), best_K[2:] / 0.25, atol=0.02)
-    mixture = [f"{name}={weight!r}" for name, weight in found["mixture"].items()]
-    predicted = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
-    assert predicted["loss"] == found["diagnostics"]["predicted_loss"]
+
+    def predicted(*by_phase):
+        """What the saved law predicts, where the weights of a phase are multiplied by a number."""
+        mixture = [f"{n}={w * by_phase[int(n[0])]!r}" for n, w in found["mixture"].items()]
+        return json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
+
+    assert predicted(1, 1)["loss"] == found["diagnostics"]["predicted_loss"]
     uniform = found["diagnostics"]["predicted_loss_uniform"]
-    assert predicted["loss_of_equal_weights"] == pytest.approx(uniform, abs=1e-12)
+    assert predicted(1, 1)["loss_of_equal_weights"] == pytest.approx(uniform, abs=1e-12)
     # Each phase has its share, whatever its weights sum to.
-    scaled = {
-        name: weight * (5 if name[0] == "0" else 2) for name, weight in found["mixture"].items()
-    }
-    mixture = [f"{name}={weight!r}" for name, weight in scaled.items()]
-    again = json.loads(said("predict", saved, "--format", "json", "--mixture", *mixture))
-    assert again["loss"] == pytest.approx(predicted["loss"], abs=1e-12)
+    assert predicted(5, 2)["loss"] == pytest.approx(predicted(1, 1)["loss"], abs=1e-12)
 
 
 def test_phases_that_are_none_are_refused(tmp_path):

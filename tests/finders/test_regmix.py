@@ -18,16 +18,14 @@ def true_loss(weights_K):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "share"), [(24, 0.1), (50, 0.05)])
-def test_the_mixture_takes_most_of_what_can_be_gained(count, share):
-    """Trees are rough: of uniform's excess over the optimum they leave up to `share`.
+def test_the_mixture_takes_most_of_what_can_be_gained():
+    """Trees are rough: of uniform's excess over the optimum they leave up to a tenth.
 
-    Over 12 draws of proxies they left 0.02 of it on the mean and 0.06 at worst for 24 proxies,
-    0.007 and 0.024 for 50.
+    Over 12 draws of 24 proxies they left 0.02 of it on the mean and 0.06 at worst.
     """
     _, lowest = optimum(target_K=TARGET_K)
-    found = RegMix(target=TARGET, samples=20_000).find(swarm(count))
-    assert true_loss(found.weights_K) - lowest < share * (true_loss(UNIFORM) - lowest)
+    found = RegMix(target=TARGET, samples=20_000).find(swarm(24))
+    assert true_loss(found.weights_K) - lowest < 0.1 * (true_loss(UNIFORM) - lowest)
 
 
 @pytest.mark.slow
@@ -41,15 +39,13 @@ def test_the_same_proxies_and_seed_give_the_same_bits():
     assert np.abs(first.weights_K - other.weights_K).max() > 1e-6
 
 
-def test_lightgbms_own_least_leaf_is_refused_for_few_proxies():
+@pytest.mark.slow
+def test_too_few_proxies_are_counted_more_where_leaves_are_large():
+    with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
+        RegMix().find(swarm(9))
+    RegMix(samples=200).find(swarm(10))
     with pytest.raises(InputError, match="split of the rest needs 40 runs"):
         RegMix(min_data_in_leaf=20).find(swarm(24))
-
-
-def test_ties_are_all_averaged():
-    # One tree of few leaves gives the draws a handful of scores.
-    found = RegMix(samples=2000, kept=1, rounds=1).find(swarm(24))
-    assert found.diagnostics["averaged"] > 20
 
 
 def test_what_was_held_out_decides_the_number_of_trees():
@@ -71,13 +67,6 @@ def test_the_draw_follows_the_prior():
     assert found.diagnostics["averaged"] == 5000
     assert_allclose(found.weights_K, [0.6, 0.3, 0.1], atol=0.01)
     assert found.diagnostics["held_out_spearman"] is None
-
-
-@pytest.mark.slow
-def test_too_few_proxies_are_counted():
-    with pytest.raises(InputError, match=r"9 proxy run\(s\) are too few, at least 10 are needed"):
-        RegMix().find(swarm(9))
-    RegMix(samples=200).find(swarm(10))
 
 
 def test_with_their_settings_the_trees_are_those_of_regmixs_notebook():

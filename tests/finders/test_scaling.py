@@ -23,13 +23,8 @@ def test_a_curve_by_hand():
     x_P = np.array([1.0, 4.0, 16.0])
     ends = power_law_losses([x_P, x_P[:2]], [1 + 2 / x_P**0.5, 0.5 + 4 / x_P[:2] ** 0.5], 64.0)
     np.testing.assert_allclose(ends, [1.25, 1.0], atol=1e-5)
-
-
-def test_a_loss_that_does_not_fall_stays():
-    x_P = np.array([1.0, 2.0, 4.0])
-    np.testing.assert_allclose(
-        power_law_losses([x_P], [np.array([3.0, 3.0, 3.0])], 100), [3], atol=1e-3
-    )
+    # A loss that does not fall stays.
+    np.testing.assert_allclose(power_law_losses([x_P], [np.full(3, 3.0)], 100), [3], atol=1e-3)
 
 
 @pytest.fixture
@@ -63,8 +58,8 @@ def test_runs_of_other_tokens_are_other_curves(swarm):
     found = {(run.tokens, *run.weights_K): run.loss_K[0] for run in runs}
     assert len(runs) == len(found) == 6
     # 1 + 2/10 + 3/10, 1 + 4/20 + 3/10.
-    assert found[100.0, 0.75, 0.25] == pytest.approx(1.5, abs=1e-3)
-    assert found[400.0, 0.25, 0.75] == pytest.approx(1.5, abs=1e-3)
+    for curve in ((100.0, 0.75, 0.25), (400.0, 0.25, 0.75)):
+        assert found[curve] == pytest.approx(1.5, abs=1e-3)
 
 
 def test_too_few_or_unknown_sizes_are_refused(swarm):
@@ -128,10 +123,9 @@ def courses():
     """Losses at steps 0, 10, 20, 30, 40: each stage is two of them, and falls by A p."""
     rows = []
     for n, mixture in enumerate(STAGE_MIXTURES):
-        loss_M = np.array([3.0, 2.0])
+        fall_SxM = np.array(HELPS) @ mixture / 2
         for place in range(5):
-            if place:
-                loss_M = loss_M - np.array(HELPS[(place - 1) // 2]) @ mixture / 2
+            loss_M = [3, 2] - fall_SxM.repeat(2, axis=0)[:place].sum(axis=0)
             rows.append(Proxy(f"run{n}", np.array(mixture), loss_M, tokens=10.0 * place))
     return Swarm(("a", "b"), rows, ("x", "y"))
 

@@ -1,6 +1,5 @@
 """Public swarms: fetched by pinned hashes, and those of the package."""
 
-import csv
 import gzip
 import hashlib
 import http.client
@@ -56,6 +55,8 @@ def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp
     assert [run.parameters for run in swarm.runs] == [1e6, 1e6]
     first = path.read_bytes()
     assert fetch_swarm("two", tmp_path, mirror.as_uri()).read_bytes() == first
+    told = said("swarms", "two", "--to", path, "--from", mirror.as_uri(), code=2)
+    assert "give another folder" in told
 
 
 def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
@@ -66,11 +67,6 @@ def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     with pytest.raises(InputError, match=r"a\.csv cannot be had: .*--from file:///folder"):
         fetch_swarm("two", tmp_path / "out", mirror.as_uri())
     assert not (tmp_path / "out").exists()
-
-
-def test_a_folder_that_cannot_be_written_is_refused(mirror, tmp_path, said):
-    given = ("two", "--from", mirror.as_uri(), "--to", tmp_path / "SHA256SUMS")
-    assert "give another folder" in said("swarms", *given, code=2)
 
 
 def test_an_answer_that_breaks_off_is_refused(mirror, tmp_path, monkeypatch):
@@ -148,7 +144,7 @@ def test_a_pair_in_olmixs_form_is_joined_by_its_run(said, tmp_path, key):
     assert said(*command).startswith("web,code\n")
 
 
-@pytest.mark.parametrize("total", [0.98, 0.989, 0.99, 0.995, 1.005, 1.01, 1.011, 1.02])
+@pytest.mark.parametrize("total", [0.989, 0.99, 1.01, 1.011])
 def test_weights_of_two_digits_are_a_mixture(write, total):
     rows = [[0.33, 0.33, total - 0.66, 1], [0.5, total - 0.5, 0, 2]]
     path = write(["weight/a", "weight/b", "weight/c", "loss/l"], rows)
@@ -159,33 +155,28 @@ def test_weights_of_two_digits_are_a_mixture(write, total):
         swarm_table.read_swarm(path)
 
 
-WHOLE = "run,size,w_a,w_b,l_x,acc_x\nr,10,1,0,1,7\ns,20,0,1,2,6\nt,20,0.5,0.5,3,5\n"
-FIRST = "run,size,w_a,w_b\nr,10,1,0\ns,20,0,1\nt,20,0.5,0.5\n"
-SECOND = "run,l_x,acc_x\nt,3,5\ns,2,6\nr,1,7\n"
-
-
 def test_a_pair_is_read_by_the_names_of_its_columns_as_one_table_is(said, tmp_path):
-    ratios, metrics = pair(tmp_path, FIRST, SECOND)
-    (tmp_path / "one.csv").write_text(WHOLE)
+    ratios, metrics = pair(
+        tmp_path,
+        "run,size,w_a,w_b\nr,10,1,0\ns,20,0,1\nt,20,0.5,0.5\n",
+        "run,l_x,acc_x\nt,3,5\ns,2,6\nr,1,7\n",
+    )
     names, where = {"weight": "w_*", "loss": "l_*"}, {"size": "20"}
     for losses in (None, ["x"], ["l_x"]):
-        one = swarm_table.read_swarm(tmp_path / "one.csv", losses, where=where, **names)
-        two = swarm_table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
-        assert (two.domains, two.losses) == (one.domains, one.losses) == (("a", "b"), ("x",))
-        for ours, theirs in zip(two.weights_and_losses(), one.weights_and_losses(), strict=True):
-            assert ours.tolist() == theirs.tolist()
+        swarm = swarm_table.read_swarm(ratios, losses, metrics=metrics, where=where, **names)
+        assert (swarm.domains, swarm.losses) == (("a", "b"), ("x",))
+        weights_NxK, loss_NxM = swarm.weights_and_losses()
+        assert (weights_NxK.tolist(), loss_NxM.tolist()) == ([[0, 1], [0.5, 0.5]], [[2], [3]])
     for wrong in ({"weight": "nonsense_*"}, {"loss": "nonsense_*"}):
         with pytest.raises(InputError, match=r"0 column\(s\) are named nonsense_\*"):
             swarm_table.read_swarm(ratios, metrics=metrics, **names | wrong)
-    # Usual names need no pattern.
-    usual = [text.replace("w_", "weight/").replace("l_", "loss/") for text in (FIRST, SECOND)]
-    ratios, metrics = pair(tmp_path, *usual)
-    assert swarm_table.read_swarm(ratios, metrics=metrics).losses == ("x",)
     command = ["design", ratios, "--metrics", metrics, "--count", "1"]
+    given = ["--weight-columns", "w_*", "--loss-columns", "l_*"]
+    assert said(*command, *given).startswith("w_a,w_b\n")
+    # Usual names need no pattern.
+    pair(tmp_path, "run,weight/a,weight/b\nr,1,0\ns,0,1\n", "run,loss/x,acc\nr,1,7\ns,2,6\n")
+    assert swarm_table.read_swarm(ratios, metrics=metrics).losses == ("x",)
     assert said(*command).startswith("weight/a,weight/b\n")
-    ratios, metrics = pair(tmp_path, FIRST, SECOND)
-    command += ["--weight-columns", "w_*", "--loss-columns", "l_*"]
-    assert said(*command).startswith("w_a,w_b\n")
 
 
 @pytest.mark.parametrize(
@@ -200,25 +191,6 @@ def test_a_pair_that_cannot_be_joined_is_refused(tmp_path, ratios, metrics, mess
     one, other = pair(tmp_path, ratios, metrics)
     with pytest.raises(InputError, match=message):
         swarm_table.read_swarm(one, metrics=other)
-
-
-def test_rows_are_chosen_by_numbers_and_texts(tmp_path):
-    path = tmp_path / "s.csv.gz"
-    rows = [["set", "n", "weight/a", "weight/b", "loss/l"], ["x", "1e6", 1, 0, 1]]
-    rows += [["y", "1000000", 0, 1, 2], ["x", "2", 0.5, 0.5, 3]]
-    with gzip.open(path, "wt", newline="") as file:
-        csv.writer(file).writerows(rows)
-    assert [r.name for r in swarm_table.read_swarm(path, where={"n": "1000000"}).runs] == [
-        "row 00001",
-        "row 00002",
-    ]
-    assert [r.name for r in swarm_table.read_swarm(path, where={"set": "x", "n": "2"}).runs] == [
-        "row 00003"
-    ]
-    with pytest.raises(InputError, match="no row has"):
-        swarm_table.read_swarm(path, where={"set": "z"})
-    with pytest.raises(InputError, match="where: 'sett' is unknown: did you mean 'set'"):
-        swarm_table.read_swarm(path, where={"sett": "x"})
 
 
 def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
@@ -243,9 +215,21 @@ def test_columns_have_the_names_that_their_table_gives_them(tmp_path):
         swarm_table.read_swarm(path, ["a"], sizes={"parameters": "modelsize"}, **names)
 
 
-def test_rows_are_chosen_by_the_text_of_a_cell(said, write):
-    rows = [[1, 0, 3, "true"], [0, 1, 2, "true"], [0.5, 0.5, 1, "false"]]
-    path = write(["weight/a", "weight/b", "loss/l", "final"], rows)
-    ask = ["fit", "best", path, "--target", "l", "--where"]
-    assert "best: 2 rows" in said(*ask, "final=true")
-    assert "--where: 'final' is not NAME=VALUE" in said(*ask, "final", code=2)
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ({"n": "1000000"}, ["row 00001", "row 00002"]),
+        ({"n": "1..5"}, ["row 00003"]),
+        ({"set": "x", "final": "true"}, ["row 00001"]),
+    ],
+)
+def test_rows_are_chosen_by_numbers_ranges_and_texts(tmp_path, where, rows):
+    path = tmp_path / "s.csv.gz"
+    with gzip.open(path, "wt") as file:
+        file.write("set,n,final,weight/a,weight/b,loss/l\n")
+        file.write("x,1e6,true,1,0,1\ny,1000000,true,0,1,2\nx,2,false,0.5,0.5,3\n")
+    assert [run.name for run in swarm_table.read_swarm(path, where=where).runs] == rows
+    with pytest.raises(InputError, match="no row has"):
+        swarm_table.read_swarm(path, where={"set": "z"})
+    with pytest.raises(InputError, match="where: 'sett' is unknown: did you mean 'set'"):
+        swarm_table.read_swarm(path, where={"sett": "x"})
