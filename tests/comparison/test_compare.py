@@ -798,7 +798,7 @@ def test_equal_sides_are_rarely_told_apart(cell):
 
 def test_noise_by_hand_and_its_warnings(tmp_path, said):
     item = np.random.default_rng(0).normal(size=50)
-    recipes = {"calm": [1, 2, 3, 2, 2, 2], "same": [1] * 4, "wild": [1, 1, 1.2, 0.9, 1.1, 60]}
+    recipes = {"calm": [1, 2, 3, 2, 2, 2], "same": [1] * 6, "wild": [1, 1, 1.2, 0.9, 1.1, 60]}
     rows = []
     for model, means in recipes.items():
         rows += [(model, n, v + m, s) for s, m in enumerate(means) for n, v in enumerate(item)]
