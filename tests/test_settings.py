@@ -2,13 +2,10 @@ import dataclasses
 from typing import Annotated, Any, Literal
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from recipes import recipe
 
-from pike_mixing.alarms import AlarmLimits
 from pike_mixing.errors import InputError
 from pike_mixing.interface import StatisticsNeed
-from pike_mixing.setting_fields import is_of_scalar_type, setting_docstrings
 from pike_mixing.setting_limits import Limits, NonNegativeInt, PositiveFloat, PositiveInt, Share
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.settings import CheckedSettings, parse_settings
@@ -28,7 +25,6 @@ class Sample:
     share: float = 0.5
     loud: bool = False
     kind: Literal["a", "b"] = "a"
-    order: Literal[0, 1] = 0
     limit: int | None = None
     parts: tuple[float, ...] = ()
     weights: dict[str, float] | None = None
@@ -48,7 +44,7 @@ def message(kind, values, make=validate):
     return str(caught.value).splitlines()
 
 
-def test_plain_values_become_a_dataclass():
+def test_plain_values_become_a_dataclass_and_what_is_left_out_has_its_default():
     values = {
         "name": "x",
         "count": 3,
@@ -64,29 +60,16 @@ def test_plain_values_become_a_dataclass():
                             limit=7, free={"any": [1]})  # fmt: skip
     assert isinstance(parsed.share, float)
     assert isinstance(parsed.weights["en"], float)
+    least = {"name": "x", "count": 1}
+    assert validate(Sample, least, "here") == validate(Sample, {**least, "limit": None}, "here")
+    assert validate(Sample, least, "here") == Sample("x", 1)
 
 
-@pytest.mark.parametrize("values", [None, [1], "x", 3])
-def test_settings_that_are_no_mapping_are_refused(values):
-    assert message(Sample, values) == [f"here: {values!r} is not a mapping with name, count"]
-
-
-def test_a_missing_section_is_told_by_its_keys():
+def test_settings_that_are_no_mapping_are_refused_with_its_keys():
+    assert message(Sample, [1]) == ["here: [1] is not a mapping with name, count"]
     assert "here: model is missing: a mapping with layers, width, heads, head_width" in message(
         settings.Run, {}
     )
-
-
-@given(st.integers(min_value=-(2**63) + 1, max_value=2**63 - 1))
-def test_every_whole_number_of_64_bits_fits_and_none_written_as_another_thing(number):
-    assert is_of_scalar_type(number, int)
-    assert not is_of_scalar_type(float(number), int)
-    assert not is_of_scalar_type(str(number), int)
-
-
-def test_what_is_left_out_has_its_default():
-    assert validate(Sample, {"name": "x", "count": 1}, "here") == Sample("x", 1)
-    assert validate(Sample, {"name": "x", "count": 1, "limit": None}, "here").limit is None
 
 
 def test_all_mistakes_are_reported_at_once():
@@ -103,28 +86,21 @@ def test_all_mistakes_are_reported_at_once():
     [
         ({"count": True}, "here.count: True is not a whole number"),
         ({"count": 1.0}, "here.count: 1.0 is not a whole number: write 1"),
-        ({"count": float("inf")}, "here.count: inf is not a whole number"),
         ({"count": "30MB"}, "here.count: '30MB' is not a whole number: write 30000000"),
-        ({"limit": "1.5 kB"}, "here.limit: '1.5 kB' is not a whole number: write 1500"),
         ({"limit": "64KiB"}, "here.limit: '64KiB' is not a whole number: write 65536"),
         ({"count": "2e6"}, "here.count: '2e6' is not a whole number: write 2000000"),
         ({"count": "30,000"}, "here.count: '30,000' is not a whole number: write 30000"),
         ({"count": "0.5 B"}, "here.count: '0.5 B' is not a whole number"),
         ({"count": "many"}, "here.count: 'many' is not a whole number"),
         ({"share": 10**400}, f"here.share: {RANGE}"),
-        ({"share": "8"}, "here.share: '8' is not a number"),
         ({"share": float("inf")}, "here.share: inf is not a number"),
         ({"loud": 1}, "here.loud: 1 is not true or false"),
         ({"kind": "c"}, "here.kind: 'c' is not one of 'a', 'b'"),
-        ({"order": 2}, "here.order: 2 is not one of 0, 1"),
         ({"name": 8}, "here.name: 8 is not a text: put it in quotes"),
-        ({"name": None}, "here.name: None is not a text"),
         ({"parts": [1, "x"]}, "here.parts[1]: 'x' is not a number"),
         ({"parts": "xy"}, "here.parts: 'xy' is not a list"),
         ({"weights": {"en": "x"}}, "here.weights.en: 'x' is not a number"),
-        ({"weights": [1]}, "here.weights: [1] is not a mapping"),
         ({"inner": 3}, "here.inner: 3 is not a mapping with size"),
-        ({"inner": {"size": "x"}}, "here.inner.size: 'x' is not a whole number"),
         ({"inner": {}}, "here.inner: size is missing: a whole number"),
         ({"count": 0}, "here.count: must be at least 1"),
     ],
@@ -140,7 +116,6 @@ class Limited(CheckedSettings):
     rate: PositiveFloat = 1.0
     share: Share = 0.5
     decay: Annotated[float, Limits(at_least=0, below=1)] = 0.5
-    part: Annotated[float, Limits(above=0, below=1)] = 0.5
     even: Annotated[int, Limits(at_least=2, multiple_of=2)] = 2
     more: Annotated[int, Limits(above=3)] = 4
     most: Annotated[int, Limits(at_most=3)] = 1
@@ -161,7 +136,6 @@ class Limited(CheckedSettings):
         ("rate", [1e-300, 3], 0, "rate: must be positive, not 0"),
         ("share", [0, 1, 0.5], 1.5, "share: must lie in [0, 1], not 1.5"),
         ("decay", [0, 0.999], 1, "decay: must lie in [0, 1), not 1"),
-        ("part", [0.001, 0.999], 0.0, "part: must lie in (0, 1), not 0.0"),
         ("even", [2, 64], 3, "even: must be at least 2 and a multiple of 2, not 3"),
         ("more", [4], 3, "more: must be above 3, not 3"),
         ("most", [3], 4, "most: must be at most 3, not 4"),
@@ -172,7 +146,6 @@ class Limited(CheckedSettings):
         ("parts", [[1, 2], [3]], [1, 2, 1], "parts: 1 is named twice"),
         ("parts", [], [], "parts: name at least one"),
         ("count", [], 2**63, f"count: {RANGE}"),
-        ("parts", [], [1, 0], "parts[1]: must be at least 1, not 0"),
         ("by_name", [{"a": 1}], {"A": 1}, "by_name: the name: 'A' is not [a-z]+"),
         ("by_name", [], {"a": 0}, "by_name.a: must be at least 1, not 0"),
     ],
@@ -211,13 +184,7 @@ def test_the_library_says_the_same(values):
     assert sorted(message(Simple, values, parse_settings)) == sorted(message(Simple, values))
 
 
-def test_a_setting_means_what_stands_below_it_in_its_own_class_or_the_one_it_inherits():
-    assert setting_docstrings(AlarmLimits)["epochs"].startswith("Times that a domain's text may be")
-    assert setting_docstrings(Limited) == {}
-
-
 def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
-    assert unknown_name_message("pike2", ["mix", "pike"], "rule").endswith("did you mean 'pike'?")
     # A name that differs in upper and lower case alone is nearer than one that goes on.
     for written, known, near in (
         ("PiKE", ["mix", "pike"], "'pike'"),
@@ -227,7 +194,6 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
         ("MIX", ["Mix", "mix", "mix-two"], "'Mix' or 'mix'"),
     ):
         assert unknown_name_message(written, known, "rule").endswith(f"did you mean {near}?")
-    assert unknown_name_message(False, ["mix", "pike"], "rule").endswith("known: mix, pike")
     assert unknown_name_message("zzz", ["mix", "pike"], "rule") == (
         "rule: 'zzz' is unknown: known: mix, pike"
     )
@@ -236,8 +202,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_or_with_all():
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        *((name, None) for name in ("gpt2", "allenai/c4", "Rowan/hellaswag", "a_b/c.d-e", "m")),
-        ("--help", "write owner/name"),
+        *((name, None) for name in ("gpt2", "allenai/c4", "a_b/c.d-e")),
         ("a/b/c", "write owner/name"),
         ("allenai/c4\n", "write owner/name"),
         ("allenai/" + "x" * 90, "write owner/name"),
@@ -251,24 +216,9 @@ def test_what_is_no_id_on_the_hub_is_answered_with_one(name, advice):
     assert problem is None if advice is None else advice in problem
 
 
-TRAINING = {
-    "rows": 256,
-    "length": 1024,
-    "steps": 100,
-    "warmup_steps": 10,
-    "peak_learning_rate": 7e-4,
-    "initial_learning_rate": 7e-6,
-    "final_learning_rate": 7e-6,
-    "checkpoint_every": 10,
-    "resume_every": 10,
-}
-
-
 def test_the_recipes_defaults_are_the_papers():
-    recipe = validate(settings.Training, TRAINING, "here")
-    assert (recipe.beta1, recipe.beta2) == (0.95, 0.98)
-    assert recipe.weight_decay == 0.1
-    assert recipe.clip_norm == 1.0
+    ours = recipe()
+    assert (ours.beta1, ours.beta2, ours.weight_decay, ours.clip_norm) == (0.95, 0.98, 0.1, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -284,8 +234,7 @@ def test_the_recipes_defaults_are_the_papers():
 )
 def test_batches_too_small_for_a_variance_are_named(fresh, rows, b, microbatch, expected):
     need = StatisticsNeed(first=0, every=1, fresh=fresh, rows=rows)
-    values = {**TRAINING, "rows": b, "statistics_microbatch": microbatch}
-    found = validate(settings.Training, values, "here").variance_problems(need, 3)
+    found = recipe(rows=b, statistics_microbatch=microbatch).variance_problems(need, 3)
     assert len(found) == len(expected)
     for text, words in zip(found, expected, strict=True):
         assert words in text

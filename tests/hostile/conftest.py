@@ -40,8 +40,10 @@ STAGES = [
     COMMANDS["probe"].replace(RUN, FOUND),
     onto(COMMANDS["database"], DATABASE),
     onto(COMMANDS["table"], "results/tables/perplexity.md"),
+    onto(COMMANDS["figure"], "results/figures/losses.svg"),
+    *(COMMANDS[name] for name in ("corpus", "verify corpus", "verify")),
 ]
-"""Every stage that a trial spoils the input of, in order."""
+"""Every command that a trial spoils the input of, in order: without that, each ends well."""
 
 
 @pytest.fixture(scope="session", autouse=True)

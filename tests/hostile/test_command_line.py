@@ -19,7 +19,6 @@ WORDS = [
     ("export: a step that is none", f"export {RUN} --step 3 --out own", "--step"),
     ("pretrain: a device of no kind", f"{TRAIN[:-3]}gpu", "gpu"),
     ("pretrain: a device that is not here", f"{TRAIN[:-3]}cuda", "cuda"),
-    ("pretrain: a mixture for nobody", f"{TRAIN} --mixture config.yaml", "--mixture"),
     ("pretrain: a reference for nobody", f"{TRAIN} --reference {RUN}", "--reference"),
     ("plan: a device twice", "plan --devices h100,h100", "--devices", "h100"),
     (

@@ -66,25 +66,21 @@ KINDS = [at for at in TEXTS if last(at) in ("kind", "rule")]
 OTHERS = [at for at in TEXTS if at not in KINDS and last(at) != "files"]
 CHOICES = ["experiment", "results", "tokenizers/letters/model", "probe/few/split"]
 CHOICES += [at for at in OTHERS if last(at) in ("checkpoints", "distractors_from")]
-REFERENCES = [f"scenarios/words/{key}" for key in ("tokenizer", "training", "evaluation", "probe")]
+NAMES = [f"scenarios/words/{key}" for key in ("tokenizer", "training", "evaluation", "probe")]
+NAMES += [f"runs/0/{key}/0" for key in ("scenarios", "models", "methods")]
+NAMES += ["mixtures/chosen/finder", "mixtures/chosen/methods/0", "methods/found/mixture"]
+NAMES += ["tokenizers/letters/sources/0", "scenarios/words/domains/0"]
 SECTIONS = [key for key, value in CONFIG.items() if not isinstance(value, str)]
 WRONG = [
     *(at_once(f"numbers: {wrong}", value, NUMBERS) for wrong, value in NO_NUMBERS.items()),
     at_once("kinds: a number", 5, KINDS),
-    at_once("kinds: empty", "", KINDS),
     sets("files: a number", {"sources/notes/files": 5}, "sources.notes.files[0]: 5"),
     at_once("other texts: a number", 5, OTHERS),
     at_once("choices: empty", "", CHOICES),
-    at_once("references: empty", "", REFERENCES),
     at_once("sections: a text", "text", SECTIONS),
     at_once("sections: null", None, SECTIONS),
-    sets("runs: empty names", {f"runs/0/{key}/0": "" for key in ("scenarios", "models", "methods")},
-         "runs[0].scenarios: ''", "runs[0].models: ''", "runs[0].methods: ''"),
-    sets("mixtures: empty names", {"mixtures/chosen/finder": "", "mixtures/chosen/methods/0": ""},
-         "mixtures.chosen.finder: ''", "mixtures.chosen.methods: ''"),
-    sets("empty sources", {"tokenizers/letters/sources/0": "", "scenarios/words/domains/0": ""},
-         "tokenizers.letters.sources: ''", "scenarios.words.domains: ''"),
-    sets("a mixture of no name", {"methods/found/mixture": ""}, "methods.found.mixture: ''"),
+    sets("names: empty", dict.fromkeys(NAMES, ""),
+         *(f"{named(at).removesuffix('[0]')}: ''" for at in NAMES)),
 ]  # fmt: skip
 
 OPTIONAL = (

@@ -56,17 +56,7 @@ SAME = [
         ("own.json",),
         (copy("own.json", f"{SET}/tokenizers/letters.json"),),
     ),
-    Trial(
-        "figure: a picture beside settings of its name",
-        FILES["figure"].replace(f"{SET}/figures/losses.json", "own.json"),
-        ("own.json",),
-        (copy("own.json", f"{SET}/figures/losses.json"),),
-    ),
-    Trial(
-        "mixture: onto a run's settings",
-        onto(FILES["mixture"], f"{RUN}/run.json"),
-        (f"{RUN}/run.json",),
-    ),
+    Trial("mixture: onto a run", onto(FILES["mixture"], f"{RUN}/run.json"), (f"{RUN}/run.json",)),
 ]
 
 READING = [COMMANDS[name] for name in (*FILES, "pretrain", "evaluate", "probe", "pack", "download")]
@@ -85,11 +75,6 @@ INPUTS = [
 ]
 
 
-@cases(OUTPUTS + SAME)
-def test_an_output_is_refused(refuses, sound, trial):
-    refuses(trial, sound)
-
-
-@cases(INPUTS)
-def test_an_input_is_refused(refuses, sound, trial):
+@cases(OUTPUTS + SAME + INPUTS)
+def test_a_place_is_refused(refuses, sound, trial):
     refuses(trial, sound)

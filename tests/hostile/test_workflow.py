@@ -21,36 +21,29 @@ TRIALS = [
 ]  # fmt: skip
 
 
+def dry_run(_, project, *options, environment=os.environ, modules=ROOT):
+    """How Snakemake answers, whose own exit code is 1."""
+    words = [sys.executable, "-m", "snakemake", *options, *DRY]
+    own = {**environment, "PYTHONPATH": str(modules)}
+    done = run(*words, cwd=project, env=own, timeout=120)
+    shutil.rmtree(project / ".snakemake", ignore_errors=True)
+    printed = done.stdout + done.stderr
+    assert "Traceback" not in printed, printed
+    return MISTAKE if done.returncode == 1 else done.returncode, printed
+
+
 @pytest.mark.workflow
 @pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.bad)
 def test_a_dry_run_is_refused(refuses, unmade, trial):
     refuses(trial, unmade, dry_run)
 
 
-def dry_run(targets, project):
-    """How Snakemake answers, whose own exit code is 1."""
-    words = [sys.executable, "-m", "snakemake", *targets.split(), *DRY]
-    done = run(*words, cwd=project, env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=120)
-    shutil.rmtree(project / ".snakemake", ignore_errors=True)
-    printed = done.stdout + done.stderr
-    assert "Traceback" not in printed, printed
-    code = MISTAKE if done.returncode == 1 else done.returncode
-    return code, printed
-
-
 @pytest.mark.workflow
 def test_a_user_without_a_name_may_set_numbers_within_a_mapping(unmade, tmp_path):
     project = shutil.copytree(unmade, tmp_path / "project")
     put("site/sitecustomize.py", "import pwd\npwd.getpwuid = {}.__getitem__\n")(tmp_path)
-    words = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--config",
-        "training={'short': {'steps': 8}}",
-        *DRY,
-    ]
-    environment = {k: v for k, v in os.environ.items() if k not in ("USER", "LOGNAME", "LNAME")}
-    environment["PYTHONPATH"] = f"{tmp_path / 'site'}:{ROOT}"
-    done = run(*words, cwd=project, env=environment, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    unnamed = {k: v for k, v in os.environ.items() if k not in ("USER", "LOGNAME", "LNAME")}
+    options = ("--config", "training={'short': {'steps': 8}}")
+    modules = f"{tmp_path / 'site'}:{ROOT}"
+    code, printed = dry_run("", project, *options, environment=unnamed, modules=modules)
+    assert code == 0, printed

@@ -24,11 +24,17 @@ def pretrained(planned):
 DEFAULT_RUNS = {f"words/tiny/{m}/seed0" for m in METHODS}
 
 
-def test_another_configuration_replaces_the_default(fresh):
-    fresh.configure(other, "other.yaml")
-    planned = fresh.plan("--configfile", "other.yaml")
+def test_another_configuration_replaces_the_default_and_lives_beside_it(finished):
+    finished.configure(other, "other.yaml")
+    before = finished.contents()
+    chosen = ("--configfile", "other.yaml")
+    planned = finished.plan(*chosen)
     assert pretrained(planned) == {"alone/small/turns/seed3"}
     assert {job for job in planned if job.startswith(("table", "figure"))} == {"table perplexity"}
+    assert not finished.path("another").exists()
+    finished.make("another/data/easy/manifest.json", *chosen)
+    assert finished.contents() == before
+    assert finished.plan() == finished.plan("--configfile", "config.yaml") == set()
 
 
 CHANGED = ("--configfile", "other.yaml", "--config", "results=elsewhere")
@@ -61,20 +67,6 @@ def test_a_second_configuration_is_refused_in_the_folder_of_the_first(finished):
         assert "not to 'another' of other.yaml" in told
         assert "its own folder (results: ...)" in told
     assert finished.contents() == before
-
-
-def test_the_default_by_its_name_is_the_default(finished):
-    assert finished.plan("--configfile", finished.path("config.yaml")) == set()
-
-
-def test_two_experiments_live_side_by_side(finished):
-    finished.configure(other, "other.yaml")
-    before = finished.contents()
-    chosen = ("--configfile", "other.yaml")
-    finished.make("another/data/easy/manifest.json", *chosen)
-    assert finished.contents() == before
-    assert finished.plan() == set()
-    assert finished.plan("another/data/easy/manifest.json", *chosen) == set()
 
 
 def test_the_code_beside_the_snakefile_runs_in_any_directory(fresh):

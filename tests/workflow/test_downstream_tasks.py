@@ -54,22 +54,7 @@ def test_every_way_of_asking_is_in_the_database(asked):
         for shots in (0, 1)
         for metric in ("per_token", "sum")
     ]
-
-
-def test_an_accuracy_is_a_query_over_the_candidates(asked):
-    (row,) = asked.answer(
-        "select max(abs(a.value - c.value)) as apart from accuracies as a join ("
-        "  select run, step, shots, 100 * avg((gold = list_position(s, list_max(s)) - 1)::int)"
-        "    as value from (select *, list_transform(list_zip(sum_log_likelihood, tokens),"
-        "    lambda p: p[1] / p[2]) as s from choices where task = 'piqa') group by all"
-        ") as c using (run, step, shots) where a.task = 'piqa' and a.metric = 'per_token'",
-    )
-    assert row["apart"] == pytest.approx(0, abs=1e-9)
-
-
-def test_why_leads_to_the_data_set(asked):
-    done = asked.pike("why", "table/accuracy")
-    assert "task/piqa" in done.stdout, done.stdout
+    assert "task/piqa" in asked.pike("why", "table/accuracy").stdout
 
 
 def test_other_shots_ask_again_and_fetch_and_train_nothing(asked, tmp_path):

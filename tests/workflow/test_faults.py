@@ -19,12 +19,6 @@ def begun(project, updates, *options):
     return process
 
 
-def goes_on(project, unbroken):
-    """Gives the same command again, which must end as if nothing had happened."""
-    project.make("--cores", 1, project.manifest("mix"))
-    assert project.outcomes() == {"mix": unbroken["mix"]}
-
-
 def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken):
     process = begun(untrained, 50)
     os.killpg(process.pid, signal.SIGINT)
@@ -32,7 +26,8 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(untrained, unbroken):
     log = untrained.path("started.log").read_text(encoding="utf-8")
     assert log.count("What is finished stays: the same command goes on\n") == 1
     stands = untrained.checkpoint("mix")
-    goes_on(untrained, unbroken)
+    untrained.make("--cores", 1, untrained.manifest("mix"))
+    assert untrained.outcomes() == {"mix": unbroken["mix"]}
     assert atomic_files.read_json(untrained.path(f"{FOLDER}/starts.json")) == [0, stands]
 
 

@@ -63,12 +63,6 @@ def test_a_run_that_ended_after_its_workflow_is_finished(trained):
     plan = trained.plan("--profile", "workflow/profiles/default")
     assert "pretrain words/tiny/mix/seed0" not in plan
     assert {"pretrain words/tiny/pike/seed0", "evaluate words/tiny/mix/seed0", "all"} <= plan
-    # Without the profile Snakemake starts it again: it is not forced (test_rebuild.py), and stands.
-    before = trained.contents(f"{MIX}/seed0/checkpoints")
-    words = ("--workflow-profile", "none", "--cores", 1, "--rerun-incomplete", mix)
-    printed = trained.run("snakemake", *words).stdout
-    assert "rule pretrain" in printed
-    assert trained.contents(f"{MIX}/seed0/checkpoints") == before
 
 
 @pytest.mark.skipif(not fork_server.can_serve_forks(), reason="each job is a process of its own")
@@ -135,19 +129,14 @@ def test_neither_a_second_workflow_nor_one_beside_an_orphan_writes_a_run(untrain
 
 def test_a_training_that_fails_keeps_its_checkpoints_and_stops_no_other(finished):
     # The rate rises from 0 without bound: the loss is no number some steps after the start.
-    finished.configure(
-        lambda config: config["training"].update(
-            wild=config["training"]["short"]
-            | {"warmup_steps": 12, "peak_learning_rate": 1.0e38, "initial_learning_rate": 0.0}
-            | {"resume_every": 1}
-        )
-    )
-    finished.configure(
-        lambda config: (
-            config["scenarios"].update(wild=config["scenarios"]["words"] | {"training": "wild"}),
-            config["runs"].append(config["runs"][0] | {"scenarios": ["wild"], "methods": ["mix"]}),
-        )
-    )
+    rising = {"warmup_steps": 12, "peak_learning_rate": 1.0e38, "initial_learning_rate": 0.0}
+
+    def wild(config):
+        config["training"]["wild"] = config["training"]["short"] | rising | {"resume_every": 1}
+        config["scenarios"]["wild"] = config["scenarios"]["words"] | {"training": "wild"}
+        config["runs"].append(config["runs"][0] | {"scenarios": ["wild"], "methods": ["mix"]})
+
+    finished.configure(wild)
     folder = finished.path("results/runs/wild/tiny/mix/seed0")
     targets = "results/runs/wild/tiny/mix/seed0/manifest.json", "results/tables/accuracy.md"
     told = finished.make("--cores", 1, *targets, code=1)

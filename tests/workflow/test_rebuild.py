@@ -81,16 +81,6 @@ def test_keys_in_another_order_plan_no_training(finished):
     assert not stages_planned & {"download", "tokenizer", "pack", "pretrain", "evaluate", "probe"}
 
 
-def test_a_table_asked_for_alone_plans_the_runs_of_its_selection(fresh):
-    planned = fresh.plan("results/tables/accuracy.md")
-    assert {job for job in planned if job.startswith("pretrain")} == stages(
-        ["mix", "pike"], "pretrain"
-    )
-    assert {
-        job for job in planned if job.startswith(("table", "figure", "database", "report"))
-    } == {"table accuracy", "database_of_selection table-accuracy"}
-
-
 def append(root, name):
     """Changes a module of a copy in a way that changes nothing that it computes."""
     path = root / name

@@ -29,11 +29,12 @@ def small(project):
 
 
 @pytest.fixture(scope="module")
-def alone(fresh_elsewhere):
+def alone(tree, tmp_path_factory):
     """The same on this machine alone: bits of its runs, rows of its database."""
-    small(fresh_elsewhere)
-    fresh_elsewhere.make(TARGET)
-    return fresh_elsewhere.outcomes(), places.contents(fresh_elsewhere.path(TARGET))
+    project = tree(tmp_path_factory.mktemp("alone") / "project")
+    small(project)
+    project.make(TARGET)
+    return project.outcomes(), places.contents(project.path(TARGET))
 
 
 def made_alike(project, cluster, alone):

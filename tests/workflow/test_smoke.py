@@ -9,20 +9,9 @@ from pipeline.results import figures, sql_views, tables
 from pipeline.runtime import atomic_files
 
 
-def test_the_copy_uses_its_own_code(whole):
-    done = whole.run("pipeline.__main__", "query", "--help")
-    assert done.returncode == 0
-    code = "import pipeline; print(pipeline.__file__)"
-    whole.path("where.py").write_text(code, encoding="utf-8")
-    assert whole.run("where").stdout.strip() == str(whole.path("pipeline/__init__.py"))
-
-
-def test_the_database_holds_every_run_and_answers(whole):
+def test_the_database_holds_every_run_and_nothing_is_out_of_date(whole):
     runs = [{"run": f"words/tiny/{method}/seed0", "steps": 12} for method in sorted(METHODS)]
     assert whole.answer("select run, steps from runs order by run") == runs
-
-
-def test_nothing_is_out_of_date_after_one_run(whole):
     assert whole.answer("select * from stale") == []
 
 
