@@ -399,6 +399,12 @@ def fresh(_begun):
     project.kill()
 
 
+@pytest.fixture(scope="module")
+def fresh_elsewhere(tree, tmp_path_factory):
+    """Another one, for the tests of a module."""
+    return tree(tmp_path_factory.mktemp("fresh") / "project")
+
+
 @pytest.fixture
 def default(tree, tmp_path):
     """A copy of the tree with the repository's own default experiment, nothing made."""

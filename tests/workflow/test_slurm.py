@@ -29,12 +29,11 @@ def small(project):
 
 
 @pytest.fixture(scope="module")
-def alone(tree, tmp_path_factory):
+def alone(fresh_elsewhere):
     """The same on this machine alone: bits of its runs, rows of its database."""
-    project = tree(tmp_path_factory.mktemp("alone") / "project")
-    small(project)
-    project.make(TARGET)
-    return project.outcomes(), places.contents(project.path(TARGET))
+    small(fresh_elsewhere)
+    fresh_elsewhere.make(TARGET)
+    return fresh_elsewhere.outcomes(), places.contents(fresh_elsewhere.path(TARGET))
 
 
 def made_alike(project, cluster, alone):

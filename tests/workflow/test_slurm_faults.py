@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import signal
+import time
 
 import pytest
 from onenode import (
@@ -98,31 +99,37 @@ def test_a_killed_workflow_started_again_while_its_job_goes_on(
     assert submitted(untrained) - before == 1
 
 
-@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("gone", ["killed", "killed at once", "stopped"])
 def test_a_controller_that_does_not_answer_is_waited_for(
-    untrained, unbroken, slurm, workflow, stopped
+    untrained, unbroken, slurm, workflow, gone
 ):
     process, _ = workflow()
     training = untrained.holder("mix")
     os.kill(training, signal.SIGSTOP)
-    slurm.kill("slurmctld", signal.SIGSTOP if stopped else signal.SIGKILL)
+    # It writes down what it knows every 5 s. A job that it does not know to run when it comes back
+    # it ends, and starts anew or has forgotten.
+    time.sleep(6 if gone == "killed" else 0)
+    slurm.kill("slurmctld", signal.SIGSTOP if gone == "stopped" else signal.SIGKILL)
     looks_in_vain(untrained, 3)
-    if stopped:
+    if gone == "stopped":
         slurm.kill("slurmctld", signal.SIGCONT)
     else:
         slurm.restart("slurmctld")
     with contextlib.suppress(ProcessLookupError):
         os.kill(training, signal.SIGCONT)
-    # What it wrote down before it was killed may be older: then it ends the job.
-    ends_well(process, untrained, unbroken, starts=1 if stopped else None)
+    # What it wrote down may be older: then it ends the job.
+    ends_well(process, untrained, unbroken, starts=1 if gone == "stopped" else None)
 
 
+@pytest.mark.parametrize("ended", [False, True])
 def test_a_job_that_a_controller_has_forgotten_is_submitted_again(
-    untrained, unbroken, slurm, workflow
+    untrained, unbroken, slurm, workflow, ended
 ):
     """It came back without its state; the same follows when MinJobAge passes between two looks."""
     process, job = workflow()
     os.killpg(process.pid, signal.SIGSTOP)
+    if ended:
+        untrained.wait(lambda: slurm.state(job) == "COMPLETED", "the job's end")
     slurm.kill("slurmctld")
     slurm.restart("slurmctld", "-c")
     os.killpg(process.pid, signal.SIGCONT)

@@ -11,6 +11,7 @@ from onenode import (
     begun,
     edit_profile,
     ends_well,
+    looks_in_vain,
     started,
     submitted,
     wait_begins,
@@ -55,6 +56,11 @@ def cancelled(project, slurm, job):
     slurm.ask("scancel", job)
 
 
+def requeued(project, slurm, job):
+    slurm.ask("scontrol", "requeue", job)
+    back_in_the_queue(project, slurm, job)
+
+
 def node_lost(project, slurm, job):
     node = slurm.ask("sinfo", "-h", "-N", "-o", "%N").split()[-1]
     lose(project, slurm, node)
@@ -63,9 +69,15 @@ def node_lost(project, slurm, job):
     back_in_the_queue(project, slurm, job)
 
 
+def controller_restarted(project, slurm, job):
+    slurm.kill("slurmctld")
+    looks_in_vain(project, 2)
+    slurm.restart("slurmctld")
+
+
 @pytest.mark.parametrize(
     ("happens", "starts"),
-    [(nothing, 1), (cancelled, 2), (node_lost, 2)],
+    [(nothing, 1), (cancelled, 2), (requeued, 2), (node_lost, 2), (controller_restarted, 1)],
 )
 def test_a_run_on_two_nodes_leaves_what_two_processes_of_one_leave(
     slurm, untrained, by_two, happens, starts
