@@ -221,20 +221,6 @@ def test_the_loss_of_a_gpu_is_that_of_plain_logits(monkeypatch, dtype, error, ro
 sizes = st.integers(0, 70)
 
 
-class Called(TorchDispatchMode):
-    """Names of the operations that make products."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = str(function)
-        if name.startswith(("mkldnn.", "aten.mm", "aten.addmm", "aten.linear", "aten.matmul")):
-            self.names.add(name)
-        return function(*args, **(kwargs or {}))
-
-
 def apart(found, wanted):
     """The distance of both, in the length of what is wanted; 0 for what has no numbers."""
     assert found.shape == wanted.shape
@@ -297,8 +283,7 @@ def test_other_numbers_and_devices_have_the_products_of_torch(why):
     a, b = (drawn(*shape, dtype=dtype).detach() for shape in ((6, 8), (4, 8)))
     if why == "meta":
         a, b = a.to("meta"), b.to("meta")
-    with torch.autocast("cpu", torch.bfloat16, enabled=why == "autocast"), Called() as called:
-        made = chunked_loss.a_times_b_transposed(a, b)
-    assert made.dtype == (torch.bfloat16 if why == "autocast" else dtype)
-    assert called.names
-    assert not any(name.startswith("mkldnn.") for name in called.names)
+    with torch.autocast("cpu", torch.bfloat16, enabled=why == "autocast"):
+        found, wanted = chunked_loss.a_times_b_transposed(a, b), F.linear(a, b)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    assert why == "meta" or torch.equal(found, wanted)
