@@ -95,8 +95,6 @@ def test_a_stopped_training_goes_on_as_if_unbroken(trained):
     [
         ("--parallelism.data_parallel_replicate_degree", "set data_parallel_shard_degree instead"),
         ("--parallelism.tensor_parallel_degree", "tensor_parallel_degree=2: processes share rows"),
-        ("--parallelism.context_parallel_degree", "context_parallel_degree=2: processes share"),
-        ("--parallelism.pipeline_parallel_degree", "pipeline_parallel_degree=2: processes share"),
     ],
 )
 def test_a_parallelism_that_hides_rows_or_gradients_is_refused(tmp_path, option, said):

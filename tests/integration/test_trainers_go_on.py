@@ -12,8 +12,7 @@ from torch import nn
 from torch.nn import functional
 from ways import lightning_module, lightning_trainer
 
-from pike_mixing import AdaTask, PiKE, Schedule
-from pike_mixing.rules.odm import OnlineDataMixing
+from pike_mixing import AdaTask, PiKE
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 
 pytestmark = pytest.mark.slow
@@ -23,15 +22,8 @@ VOCABULARY, LENGTH = 16, 6
 
 METHODS = {
     "pike": PiKE(zeta1=0.2, zeta2=0.02, every=2, first=0, rows=2),
-    "odm": OnlineDataMixing(warmup=1, variant="code", prior={"a": 6, "b": 3, "c": 1}),
+    # With moments in its optimizer.
     "adatask": AdaTask(),
-    # Killed half way up a ramp.
-    "schedule": Schedule(
-        points=({"a": 4, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 4}),
-        at=(1, STEPS),
-        unit="steps",
-        between="cosine",
-    ),
 }
 
 
