@@ -33,45 +33,34 @@ def small_chunks(monkeypatch, rows):
     monkeypatch.setattr(chunked_loss, "tokens_per_chunk", lambda N, V: rows)
 
 
-def as_of_plain_logits(hidden, embedding, target, weight):
-    """Compares sum, losses and both gradients with those of plain logits; the losses."""
-    total, nll = chunked_loss.weighted_sum_and_losses(
-        hidden, embedding, target, weight, torch.float64
-    )
-    expected, expected_nll = plain(hidden, embedding, target, weight)
-    torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
-    # What comes behind the loss reaches both gradients.
-    ours = torch.autograd.grad(3 * total, (hidden, embedding))
-    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
-    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
-    return nll
-
-
 def test_a_batch_without_rows_has_a_gradient_without_rows():
     logits = torch.zeros(0, 3, 5, requires_grad=True)
     losses_of_logits(logits, torch.zeros(0, 3, dtype=torch.int64)).sum().backward()
     assert logits.grad.shape == (0, 3, 5)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 20])
-def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
-    small_chunks(monkeypatch, rows)
-    hidden, embedding, target, weight = problem(7, 5, 11)
-    nll = as_of_plain_logits(hidden, embedding, target, weight)
-    alone = chunked_loss.token_cross_entropies(hidden, embedding, target, torch.float64)
-    torch.testing.assert_close(alone.double(), nll, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("N", "rows", "block"), [(5, 2, 1), (5, 2, 999), (8, 3, 20)])
-def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
-    """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
+@pytest.mark.parametrize(
+    ("N", "rows", "block"),
+    # Of 8 tokens in threes and a width of 5, the logits of five lie where the gradient is to be.
+    [(7, 1, 999), (7, 7, 999), (7, 20, 999), (5, 2, 1), (5, 2, 999), (8, 3, 20)],
+)
+def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, N, rows, block):
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
     hidden, embedding, target, weight = problem(N, 5, 11)
     # Two tokens with one target, and the first and the last of the vocabulary.
     target[:4] = torch.tensor([3, 3, 0, 10])
-    as_of_plain_logits(hidden, embedding, target, weight)
+    given = (hidden, embedding, target, weight, torch.float64)
+    total, nll = chunked_loss.weighted_sum_and_losses(*given)
+    expected, expected_nll = plain(hidden, embedding, target, weight)
+    torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
+    alone = chunked_loss.token_cross_entropies(hidden, embedding, target, torch.float64)
+    torch.testing.assert_close(alone.double(), nll, rtol=1e-6, atol=1e-6)
+    # What comes behind the loss reaches both gradients.
+    ours = torch.autograd.grad(3 * total, (hidden, embedding))
+    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
 @settings(max_examples=60)
@@ -141,19 +130,18 @@ def test_rows_on_chips_have_the_losses_and_gradients_of_their_tokens(monkeypatch
     """Four rows of five tokens: pieces of one column, of three and two, and of all."""
     small_chunks(monkeypatch, tokens)
     flat, embedding, target, weight = problem(20, 3, 11)
-    rows = flat.detach().view(4, 5, 3).requires_grad_()
-    apart = chunked_loss.weighted_sum_and_losses(
-        rows, embedding, target.view(4, 5), weight.view(4, 5).contiguous(), torch.float64
+    rows, targets = flat.detach().view(4, 5, 3).requires_grad_(), target.view(4, 5)
+    total, nats = chunked_loss.weighted_sum_and_losses(
+        rows, embedding, targets, weight.view(4, 5), torch.float64, chips
     )
-    together = chunked_loss.weighted_sum_and_losses(flat, embedding, target, weight, torch.float64)
-    torch.testing.assert_close(apart[0], together[0])
-    torch.testing.assert_close(apart[1].flatten(), together[1])
-    ours = torch.autograd.grad(apart[0], (rows, embedding))
-    theirs = torch.autograd.grad(together[0], (flat, embedding))
-    torch.testing.assert_close(ours[0].view(20, 3), theirs[0])
-    torch.testing.assert_close(ours[1], theirs[1])
-    nats = chunked_loss.token_cross_entropies(rows, embedding, target.view(4, 5), torch.float64)
-    torch.testing.assert_close(nats.flatten().double(), together[1], rtol=1e-6, atol=1e-6)
+    alone = chunked_loss.token_cross_entropies(rows, embedding, targets, torch.float64, chips)
+    expected, expected_nats = plain(flat, embedding, target, weight)
+    torch.testing.assert_close(total, expected)
+    torch.testing.assert_close(nats.flatten(), expected_nats.detach())
+    torch.testing.assert_close(alone.double(), nats, rtol=1e-6, atol=1e-6)
+    of_rows, of_embedding = torch.autograd.grad(total, (rows, embedding))
+    theirs = torch.autograd.grad(expected, (flat, embedding))
+    torch.testing.assert_close((of_rows.view(20, 3), of_embedding), theirs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
