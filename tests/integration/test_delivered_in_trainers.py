@@ -3,7 +3,6 @@
 import itertools
 import random
 
-import numpy as np
 import pytest
 import tiny
 import torch
@@ -83,23 +82,6 @@ def in_fabric(rows, came, folder):
     fabric = pytest.importorskip("lightning").Fabric(accelerator="cpu", devices=1)
     model, loader = Model(), fabric.setup_dataloaders(DataLoader([*Stream(rows)], BATCH))
     train(fabric.setup(model), came.watch(loader, pop), fabric.backward)
-
-
-def in_torchdata(rows, came, folder):
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
-    loader = came.watch(stateful.StatefulDataLoader([*Stream(rows)], BATCH), pop)
-    train(Model(), loader)
-    # The loader's own state is within reach.
-    assert loader.state_dict()
-
-
-def in_grain(rows, came, folder):
-    grain = pytest.importorskip("grain")
-    # Grain takes a list of numbers for a tree of them.
-    arrays = [{name: np.array(values) for name, values in row.items()} for row in rows]
-    loader = grain.MapDataset.source(arrays).batch(BATCH)
-    for _ in came.watch(loader):
-        pass
 
 
 class Counting:
