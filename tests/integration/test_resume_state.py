@@ -11,6 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import settings as effort
 from hypothesis import strategies as st
+from test_mixed_dataset import Again
 from test_mixing import DOMAINS, Mean, Switches, losses
 
 from pike_mixing import BalancedPiKE, PiKE
@@ -18,25 +19,6 @@ from pike_mixing.errors import InputError
 from pike_mixing.torch import MixedDataset, Mixing
 
 PIKE = PiKE(zeta1=1.0, zeta2=1.0, every=2, first=0, rows=2)
-
-
-class Streaming:
-    """An iterable that says where it stands."""
-
-    def __init__(self, rows):
-        self.rows, self.at = rows, 0
-
-    def __iter__(self):
-        while self.at < len(self.rows):
-            self.at += 1
-            yield self.rows[self.at - 1]
-        self.at = 0
-
-    def state_dict(self):
-        return {"at": self.at, "file": "part-0"}
-
-    def load_state_dict(self, state):
-        self.at = state["at"]
 
 
 def mixture(method=PIKE, domains=DOMAINS, rows=4, **options):
@@ -64,7 +46,7 @@ def until(steps, mixing, **options):
 def drawn(rows, **options):
     """A data set after some rows."""
     options = {"steps": 9, "weights": {"a": 0.25, "b": 0.75}} | options
-    dataset = MixedDataset({"a": DOMAINS["a"], "b": Streaming(DOMAINS["b"])}, 4, **options)
+    dataset = MixedDataset({"a": DOMAINS["a"], "b": Again(DOMAINS["b"])}, 4, **options)
     reading = iter(dataset)
     for _ in range(rows):
         next(reading)
@@ -123,7 +105,7 @@ SAME = {
     "order": ({"shuffle": False}, "settings.shuffle: True"),
     "length": ({"domains": DOMAINS | {"b": [1.0]}}, r"settings.lengths: \[40, 40\].*\[40, 1\]"),
     "iterable": (
-        {"domains": DOMAINS | {"b": Streaming([1.0])}},
+        {"domains": DOMAINS | {"b": Again([1.0])}},
         r"settings.lengths: .*\[40, None\]",
     ),
     "domains": ({"domains": dict(reversed(DOMAINS.items()))}, r"settings.domains: \['a', 'b'\]"),
