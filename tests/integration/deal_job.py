@@ -18,7 +18,6 @@ import datasets
 import tiny
 import torch
 import torch.distributed as dist
-import transformers
 import ways
 from accelerate import Accelerator, DataLoaderConfiguration
 from datasets.distributed import split_dataset_by_node
@@ -148,19 +147,10 @@ def accelerated_with_a_prepared_loader(model, rank, world):
     train(model, mixing, accelerator.prepare(mixing.data_loader()))
 
 
-def trainer(model, world, rows=None, **arguments):
-    made = {
-        "per_device_train_batch_size": SIZE,
-        "gradient_accumulation_steps": ROWS // SIZE // world,
-        "save_strategy": "no",
-        "output_dir": sys.argv[1],
-    }
-    return transformers.Trainer(
-        model,
-        transformers.TrainingArguments(**tiny.QUIET | made | arguments),
-        data_collator=transformers.default_data_collator,
-        train_dataset=rows,
-    )
+def trainer(model, world, **arguments):
+    rows = {"per_device_train_batch_size": SIZE}
+    rows |= {"gradient_accumulation_steps": ROWS // SIZE // world}
+    return tiny.trainer(sys.argv[1], model, **rows, **arguments)
 
 
 def trainer_attached(model, rank, world):
@@ -171,8 +161,8 @@ def trainer_attached(model, rank, world):
 
 def trainer_with_the_data_set(model, rank, world, **accelerator_config):
     # Its steps follow from the length of the data set.
-    epoch = {"num_train_epochs": 1, "accelerator_config": accelerator_config}
-    made = trainer(model, world, interleaved(), **epoch)
+    made = trainer(model, world, num_train_epochs=1, accelerator_config=accelerator_config)
+    made.train_dataset = interleaved()
     made.train()
     assert made.state.global_step == STEPS, made.state.global_step
 

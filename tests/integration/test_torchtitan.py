@@ -1,12 +1,10 @@
 """torchtitan's own Trainer, on the CPU: the rows and weights of a plain loop."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from ranks import torchrun
 
 pytest.importorskip("torchtitan", reason="make setup EXTRAS=torchtitan")
 pytest.importorskip("triton", reason="torchtitan's models import it")
@@ -34,18 +32,8 @@ OPTIONS = {
 
 def started(script, folder, processes, changed=(), **environment):
     options = [word for pair in (OPTIONS | dict(changed)).items() for word in pair]
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words += ["--nproc-per-node", str(processes), str(HERE / "titan_on_cpu.py"), str(script)]
-    options += ["--job.dump_folder", str(folder / "job")]
-    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [*words, *options, "--checkpoint.no-last_save_model_only"],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths} | environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    return done.returncode, done.stdout + done.stderr
+    options += ["--job.dump_folder", folder / "job", "--checkpoint.no-last_save_model_only"]
+    return torchrun(processes, HERE / "titan_on_cpu.py", script, *options, **environment)
 
 
 @pytest.fixture(scope="module", params=[1, 2])
