@@ -142,12 +142,14 @@ def test_passes_beside_the_trainings_leave_nothing(rule, training):
     mixing = Mixing(
         rule,
         MixedDataset(DOMAINS, 4, micro_batch_rows=2),
-        model,
+        None,
         lambda model, rows: model(rows[:, None])[:, 0],
         collate_fn=torch.tensor,
         statistics_micro_batch_rows=2,
         optimizer=PerDomainAdamW(model.parameters(), 2),
     )
+    # As adapters do, which have it later.
+    mixing.model = model
     before = torch.get_rng_state()
     next(iter(mixing.data_loader()))
     # Two rows of each domain in one pass each, with dropout where it is not frozen alone.
