@@ -11,13 +11,13 @@ import json
 import random
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import datasets
 import tiny
 import torch
 import torch.distributed as dist
-import transformers
 import ways
 from accelerate import Accelerator, DataLoaderConfiguration
 from datasets.distributed import split_dataset_by_node
@@ -126,30 +126,14 @@ def distributed(model, rank, world):
     train(wrapped := DistributedDataParallel(model), Mixing("mix", mixed(), wrapped, losses))
 
 
-def prepared(model, rank, world, rows=None, workers=0, **options):
+def prepared(model, rank, world, rows=interleaved, workers=0, **options):
     accelerator = Accelerator(cpu=True, dataloader_config=DataLoaderConfiguration(**options))
-    loader = DataLoader(rows or interleaved(), batch_size=SIZE, num_workers=workers)
+    loader = DataLoader(rows(), batch_size=SIZE, num_workers=workers)
     read(accelerator.prepare(loader), model)
 
 
-def prepared_dispatching(model, rank, world):
-    prepared(model, rank, world, dispatch_batches=True)
-
-
-def prepared_not_dispatching(model, rank, world):
-    prepared(model, rank, world, dispatch_batches=False)
-
-
-def prepared_with_fixed_weights(model, rank, world):
-    prepared(model, rank, world, MixedDataset(domains("map"), ROWS, steps=STEPS, shuffle=True))
-
-
-def prepared_with_workers(model, rank, world):
-    prepared(model, rank, world, workers=2, dispatch_batches=True)
-
-
-def prepared_with_workers_not_dispatching(model, rank, world):
-    prepared(model, rank, world, workers=2, dispatch_batches=False)
+def with_fixed_weights():
+    return MixedDataset(domains("map"), ROWS, steps=STEPS, shuffle=True)
 
 
 def accelerated(model, rank, world):
@@ -163,37 +147,22 @@ def accelerated_with_a_prepared_loader(model, rank, world):
     train(model, mixing, accelerator.prepare(mixing.data_loader()))
 
 
-def trainer(model, world, **options):
-    made = {
-        "per_device_train_batch_size": SIZE,
-        "gradient_accumulation_steps": ROWS // SIZE // world,
-        "save_strategy": "no",
-        "output_dir": sys.argv[1],
-    }
-    return transformers.Trainer(
-        model,
-        transformers.TrainingArguments(**tiny.QUIET | made | options.pop("arguments", {})),
-        data_collator=transformers.default_data_collator,
-        **options,
-    )
+def trainer(model, world, **arguments):
+    rows = {"per_device_train_batch_size": SIZE}
+    rows |= {"gradient_accumulation_steps": ROWS // SIZE // world}
+    return tiny.trainer(sys.argv[1], model, **rows, **arguments)
 
 
 def trainer_attached(model, rank, world):
-    made = trainer(model, world, arguments={"max_steps": STEPS})
+    made = trainer(model, world, max_steps=STEPS)
     attach(made, "mix", domains())
     made.train()
 
 
-def trainer_with_the_data_set(model, rank, world):
+def trainer_with_the_data_set(model, rank, world, **accelerator_config):
     # Its steps follow from the length of the data set.
-    made = trainer(model, world, train_dataset=interleaved(), arguments={"num_train_epochs": 1})
-    made.train()
-    assert made.state.global_step == STEPS, made.state.global_step
-
-
-def trainer_that_does_not_dispatch(model, rank, world):
-    arguments = {"num_train_epochs": 1, "accelerator_config": {"dispatch_batches": False}}
-    made = trainer(model, world, train_dataset=interleaved(), arguments=arguments)
+    made = trainer(model, world, num_train_epochs=1, accelerator_config=accelerator_config)
+    made.train_dataset = interleaved()
     made.train()
     assert made.state.global_step == STEPS, made.state.global_step
 
@@ -217,26 +186,26 @@ def lightning_with_the_data_set(model, rank, world):
     made.fit(module, DataLoader(interleaved(), batch_size=SIZE))
 
 
-WAYS = [
-    plain,
-    plain_of_streams_with_workers,
-    a_mixed_data_set_as_a_domain,
-    parts_that_are_mixed_by_process,
-    rows_that_are_drawn_at_random,
-    distributed,
-    prepared_dispatching,
-    prepared_not_dispatching,
-    prepared_with_fixed_weights,
-    prepared_with_workers,
-    prepared_with_workers_not_dispatching,
-    accelerated,
-    accelerated_with_a_prepared_loader,
-    trainer_attached,
-    trainer_with_the_data_set,
-    trainer_that_does_not_dispatch,
-    lightning,
-    lightning_with_the_data_set,
-]
+WAYS = {
+    "plain": plain,
+    "plain, of streams with workers": plain_of_streams_with_workers,
+    "a mixed data set as a domain": a_mixed_data_set_as_a_domain,
+    "parts that are mixed by process": parts_that_are_mixed_by_process,
+    "rows that are drawn at random": rows_that_are_drawn_at_random,
+    "distributed": distributed,
+    "prepared, of fixed weights": partial(prepared, rows=with_fixed_weights),
+    "prepared, dispatching": partial(prepared, dispatch_batches=True),
+    "prepared, not dispatching": partial(prepared, dispatch_batches=False),
+    "prepared, with workers": partial(prepared, workers=2, dispatch_batches=True),
+    "prepared, with workers, not dispatching": partial(prepared, workers=2, dispatch_batches=False),
+    "accelerated": accelerated,
+    "accelerated, with a prepared loader": accelerated_with_a_prepared_loader,
+    "trainer, attached": trainer_attached,
+    "trainer with the data set": trainer_with_the_data_set,
+    "trainer that does not dispatch": partial(trainer_with_the_data_set, dispatch_batches=False),
+    "lightning": lightning,
+    "lightning with the data set": lightning_with_the_data_set,
+}
 
 
 class ByHand:
@@ -324,10 +293,10 @@ def main():
     Accelerator(cpu=True)
     rank, world = dist.get_rank(), dist.get_world_size()
     result = {"ways": {}}
-    for way in WAYS:
+    for name, way in WAYS.items():
         seen = []
         said = told(lambda seen=seen, way=way: way(Model(seen), rank, world))
-        result["ways"][way.__name__] = said if said != "read" else counts(seen)
+        result["ways"][name] = said if said != "read" else counts(seen)
     if world > 1:
         result |= {"cut": cut_before(rank, world)}
         last = [None] * world

@@ -1,8 +1,11 @@
-"""Runs a function of a test module on two processes that talk through gloo."""
+"""Functions of test modules on two processes that talk through gloo; scripts under torchrun."""
 
 import os
+import subprocess
+import sys
 import traceback
 import warnings
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -41,3 +44,18 @@ def _run(rank, function, found, args):
     else:
         # The other may wait for this one for ever.
         os._exit(0)
+
+
+def torchrun(processes, *words, **environment):
+    """The exit code of a script on some processes, and what they say."""
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    root = str(Path(__file__).parents[2])
+    paths = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [*start, "--nproc-per-node", str(processes), *map(str, words)],
+        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths} | environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    return done.returncode, done.stdout + done.stderr

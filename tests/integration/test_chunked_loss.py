@@ -12,13 +12,16 @@ from pike_mixing.torch import chunked_loss
 from pike_mixing.torch.losses import losses_of_logits
 
 
+def drawn(*shape, dtype=torch.float32, seed=0):
+    generator = torch.Generator().manual_seed(seed + sum(shape))
+    return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_()
+
+
 def problem(N, D, V, dtype=torch.float64, seed=0):
-    generator = torch.Generator().manual_seed(seed)
-    hidden = torch.randn(N, D, generator=generator, dtype=dtype, requires_grad=True)
-    embedding = torch.randn(V, D, generator=generator, dtype=dtype, requires_grad=True)
-    target = torch.randint(V, (N,), generator=generator)
-    weight = torch.randn(N, generator=generator, dtype=dtype)
-    return hidden, embedding, target, weight
+    """Hidden states, an embedding, targets, and a weight for each token."""
+    target = torch.randint(V, (N,), generator=torch.Generator().manual_seed(seed))
+    factors = (drawn(rows, D, dtype=dtype, seed=seed) for rows in (N, V))
+    return *factors, target, drawn(N, dtype=dtype, seed=seed).detach()
 
 
 def plain(hidden, embedding, target, weight):
@@ -30,52 +33,34 @@ def small_chunks(monkeypatch, rows):
     monkeypatch.setattr(chunked_loss, "tokens_per_chunk", lambda N, V: rows)
 
 
-def as_of_plain_logits(hidden, embedding, target, weight):
-    """Compares sum, losses and both gradients with those of plain logits; the losses."""
-    total, nll = chunked_loss.weighted_sum_and_losses(
-        hidden, embedding, target, weight, torch.float64
-    )
-    expected, expected_nll = plain(hidden, embedding, target, weight)
-    torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
-    # What comes behind the loss reaches both gradients.
-    ours = torch.autograd.grad(3 * total, (hidden, embedding))
-    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
-    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
-    return nll
-
-
 def test_a_batch_without_rows_has_a_gradient_without_rows():
     logits = torch.zeros(0, 3, 5, requires_grad=True)
     losses_of_logits(logits, torch.zeros(0, 3, dtype=torch.int64)).sum().backward()
     assert logits.grad.shape == (0, 3, 5)
 
 
-@pytest.mark.parametrize("rows", [1, 3, 7, 20])
-def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, rows):
-    small_chunks(monkeypatch, rows)
-    hidden, embedding, target, weight = problem(7, 5, 11)
-    nll = as_of_plain_logits(hidden, embedding, target, weight)
-    alone = chunked_loss.token_cross_entropies(hidden, embedding, target, torch.float64)
-    torch.testing.assert_close(alone.double(), nll, rtol=1e-6, atol=1e-6)
-
-
-@pytest.mark.parametrize(("N", "rows", "block"), [(5, 2, 1), (5, 2, 15), (5, 2, 999), (8, 3, 20)])
-def test_the_gradients_place_serves_for_the_first_tokens_logits(monkeypatch, N, rows, block):
-    """Of 8 tokens and a width of 5, five go that way and three by a chunk."""
+@pytest.mark.parametrize(
+    ("N", "rows", "block"),
+    # Of 8 tokens in threes and a width of 5, the logits of five lie where the gradient is to be.
+    [(7, 1, 999), (7, 7, 999), (7, 20, 999), (5, 2, 1), (5, 2, 999), (8, 3, 20)],
+)
+def test_loss_and_gradients_are_those_of_plain_logits(monkeypatch, N, rows, block):
     small_chunks(monkeypatch, rows)
     monkeypatch.setattr(chunked_loss, "BLOCK_NUMBERS", block)
-    seen, way = [], chunked_loss._overwrite_gradients_and_return_losses
-    monkeypatch.setattr(
-        chunked_loss,
-        "_overwrite_gradients_and_return_losses",
-        lambda *of: (seen.append(len(of[0])), way(*of))[1],
-    )
     hidden, embedding, target, weight = problem(N, 5, 11)
     # Two tokens with one target, and the first and the last of the vocabulary.
     target[:4] = torch.tensor([3, 3, 0, 10])
-    as_of_plain_logits(hidden, embedding, target, weight)
-    assert seen == [5]
+    given = (hidden, embedding, target, weight, torch.float64)
+    total, nll = chunked_loss.weighted_sum_and_losses(*given)
+    expected, expected_nll = plain(hidden, embedding, target, weight)
+    torch.testing.assert_close(total, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(nll, expected_nll.detach(), rtol=1e-12, atol=1e-12)
+    alone = chunked_loss.token_cross_entropies(hidden, embedding, target, torch.float64)
+    torch.testing.assert_close(alone.double(), nll, rtol=1e-6, atol=1e-6)
+    # What comes behind the loss reaches both gradients.
+    ours = torch.autograd.grad(3 * total, (hidden, embedding))
+    theirs = torch.autograd.grad(3 * expected, (hidden, embedding))
+    torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-12)
 
 
 @settings(max_examples=60)
@@ -115,14 +100,12 @@ def test_products_in_bfloat16_are_added_up_in_float32(monkeypatch):
     assert total.item() == pytest.approx(expected.item(), rel=5e-3)
     ours = torch.autograd.grad(total, (hidden, embedding))
     theirs = torch.autograd.grad(expected, (hidden, embedding))
-    for our, their in zip(ours, theirs, strict=True):
-        assert our.dtype == torch.float32
-        assert (our - their).norm() < 0.01 * their.norm()
+    assert {gradient.dtype for gradient in ours} == {torch.float32}
+    assert all(apart(*pair) < 0.01 for pair in zip(ours, theirs, strict=True))
 
 
-@pytest.mark.parametrize("slope", [1.0, 3.0])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, threads):
+def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     hidden, embedding, target, weight = problem(9, 8, 5000, torch.float32)
@@ -132,7 +115,7 @@ def test_pieces_that_stay_in_a_cache_do_not_change_a_bit(monkeypatch, slope, thr
         total, nll = chunked_loss.weighted_sum_and_losses(
             hidden, embedding, target, weight, torch.float32
         )
-        return nll, *torch.autograd.grad(slope * total, (hidden, embedding))
+        return nll, *torch.autograd.grad(total, (hidden, embedding))
 
     try:
         pairs = zip(made(2**30), made(1), strict=True)
@@ -147,19 +130,18 @@ def test_rows_on_chips_have_the_losses_and_gradients_of_their_tokens(monkeypatch
     """Four rows of five tokens: pieces of one column, of three and two, and of all."""
     small_chunks(monkeypatch, tokens)
     flat, embedding, target, weight = problem(20, 3, 11)
-    rows = flat.detach().view(4, 5, 3).requires_grad_()
-    apart = chunked_loss.weighted_sum_and_losses(
-        rows, embedding, target.view(4, 5), weight.view(4, 5).contiguous(), torch.float64
+    rows, targets = flat.detach().view(4, 5, 3).requires_grad_(), target.view(4, 5)
+    total, nats = chunked_loss.weighted_sum_and_losses(
+        rows, embedding, targets, weight.view(4, 5), torch.float64, chips
     )
-    together = chunked_loss.weighted_sum_and_losses(flat, embedding, target, weight, torch.float64)
-    torch.testing.assert_close(apart[0], together[0])
-    torch.testing.assert_close(apart[1].flatten(), together[1])
-    ours = torch.autograd.grad(apart[0], (rows, embedding))
-    theirs = torch.autograd.grad(together[0], (flat, embedding))
-    torch.testing.assert_close(ours[0].view(20, 3), theirs[0])
-    torch.testing.assert_close(ours[1], theirs[1])
-    nats = chunked_loss.token_cross_entropies(rows, embedding, target.view(4, 5), torch.float64)
-    torch.testing.assert_close(nats.flatten().double(), together[1], rtol=1e-6, atol=1e-6)
+    alone = chunked_loss.token_cross_entropies(rows, embedding, targets, torch.float64, chips)
+    expected, expected_nats = plain(flat, embedding, target, weight)
+    torch.testing.assert_close(total, expected)
+    torch.testing.assert_close(nats.flatten(), expected_nats.detach())
+    torch.testing.assert_close(alone.double(), nats, rtol=1e-6, atol=1e-6)
+    of_rows, of_embedding = torch.autograd.grad(total, (rows, embedding))
+    theirs = torch.autograd.grad(expected, (flat, embedding))
+    torch.testing.assert_close((of_rows.view(20, 3), of_embedding), theirs)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -204,13 +186,6 @@ def test_a_causal_loss_makes_no_float32_copy_of_the_logits():
     assert largest.bytes == logits.nbytes
 
 
-def scaled_problem(N, D, V):
-    generator = torch.Generator().manual_seed(0)
-    hidden = torch.randn(N, D, generator=generator)
-    embedding = torch.randn(V, D, generator=generator) / D**0.5
-    return hidden, embedding, torch.randint(V, (N,), generator=generator), torch.ones(N) / N
-
-
 @pytest.mark.parametrize(("dtype", "error"), [(torch.float32, 1e-6), (torch.bfloat16, 1e-2)])
 @pytest.mark.parametrize("rows", [20, 33, 96])
 def test_the_loss_of_a_gpu_is_that_of_plain_logits(monkeypatch, dtype, error, rows):
@@ -219,37 +194,19 @@ def test_the_loss_of_a_gpu_is_that_of_plain_logits(monkeypatch, dtype, error, ro
         "compiled_losses_while_writing_gradient",
         lambda: chunked_loss.losses_while_writing_gradient,
     )
-    hidden, embedding, target, weight = scaled_problem(96, 16, 50)
-    ours = chunked_loss.fused_losses_and_gradients(hidden, embedding, target, weight, dtype, rows)
-    hidden.requires_grad_(), embedding.requires_grad_()
-    nll = F.cross_entropy(hidden @ embedding.T, target, reduction="none")
-    (nll * weight).sum().backward()
-    for mine, theirs in zip(ours, (nll.detach(), hidden.grad, embedding.grad), strict=True):
+    hidden, embedding, target, weight = problem(96, 16, 50, torch.float32)
+    with torch.no_grad():
+        ours = chunked_loss.fused_losses_and_gradients(
+            hidden, embedding, target, weight, dtype, rows
+        )
+    total, nll = plain(hidden, embedding, target, weight)
+    theirs = nll, *torch.autograd.grad(total, (hidden, embedding))
+    for mine, their in zip(ours, theirs, strict=True):
         assert mine.dtype == torch.float32
-        assert (mine - theirs).norm() <= error * theirs.norm()
+        assert apart(mine, their) <= error
 
 
 sizes = st.integers(0, 70)
-
-
-class Called(TorchDispatchMode):
-    """Names of the operations that make products, and their factors."""
-
-    def __init__(self):
-        super().__init__()
-        self.names, self.factors = set(), []
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        name = str(function)
-        if name.startswith(("mkldnn.", "aten.mm", "aten.addmm", "aten.linear", "aten.matmul")):
-            self.names.add(name)
-            self.factors += args[:2]
-        return function(*args, **(kwargs or {}))
-
-
-def drawn(*shape, dtype=torch.float32):
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(shape, generator=generator).to(dtype).requires_grad_()
 
 
 def apart(found, wanted):
@@ -274,26 +231,28 @@ def test_products_and_their_gradients_are_those_of_float64(M, K, N):
     assert apart(of_columns, exact[0].detach().T @ slope.double()) < 1e-6
 
 
-@pytest.mark.parametrize("K", [64, 1024, 20_000])
-def test_sums_are_float32_however_long(K):
+def test_long_sums_are_float32():
     """Factors rounded to bfloat16 would be 2e-3 apart, to TF32 2e-4."""
-    a, b = drawn(48, K).detach(), drawn(32, K).detach()
+    a, b = drawn(48, 20_000).detach(), drawn(32, 20_000).detach()
     assert apart(chunked_loss.a_times_b_transposed(a, b), a.double() @ b.double().T) < 1e-6
 
 
-def test_rows_of_any_dimensions_and_strides_are_multiplied():
+@pytest.mark.parametrize(
+    "rows_of",
+    [
+        lambda a: a,
+        lambda a: a[0, 0],
+        # Every other number, and rows that lie in one place.
+        lambda a: a.repeat_interleave(2, dim=-1)[:, ::2, ::2],
+        lambda a: a[0, :1].expand(4, 16),
+    ],
+)
+def test_rows_of_any_dimensions_and_strides_are_multiplied(rows_of):
     a, b = drawn(3, 5, 16), drawn(7, 16)
-    assert apart(chunked_loss.a_times_b_transposed(a, b), F.linear(a, b)) < 1e-6
-    every_other, same = a.detach()[:, ::2, ::2], a.detach()[0, :1].expand(4, 16)
-    assert (
-        apart(chunked_loss.a_times_b_transposed(every_other, b[:, :8]), every_other @ b[:, :8].T)
-        < 1e-6
-    )
-    assert apart(chunked_loss.a_times_b_transposed(same, b), same @ b.T) < 1e-6
-    chunked_loss.a_times_b_transposed(a, b).sum().backward()
-    assert apart(b.grad, a.detach().sum(dim=(0, 1)).expand(7, 16)) < 1e-6
-    (of_row,) = torch.autograd.grad(chunked_loss.a_times_b_transposed(a[0, 0], b).sum(), a)
-    assert apart(of_row[0, 0], b.sum(dim=0)) < 1e-6
+    found, wanted = chunked_loss.a_times_b_transposed(rows_of(a), b), F.linear(rows_of(a), b)
+    assert apart(found, wanted) < 1e-6
+    ours, theirs = (torch.autograd.grad(product.sum(), (a, b)) for product in (found, wanted))
+    assert all(apart(*pair) < 1e-6 for pair in zip(ours, theirs, strict=True))
 
 
 def test_a_gradient_is_differentiated_like_that_of_torch():
@@ -312,8 +271,7 @@ def test_other_numbers_and_devices_have_the_products_of_torch(why):
     a, b = (drawn(*shape, dtype=dtype).detach() for shape in ((6, 8), (4, 8)))
     if why == "meta":
         a, b = a.to("meta"), b.to("meta")
-    with torch.autocast("cpu", torch.bfloat16, enabled=why == "autocast"), Called() as called:
-        made = chunked_loss.a_times_b_transposed(a, b)
-    assert made.dtype == (torch.bfloat16 if why == "autocast" else dtype)
-    assert called.names
-    assert not any(name.startswith("mkldnn.") for name in called.names)
+    with torch.autocast("cpu", torch.bfloat16, enabled=why == "autocast"):
+        found, wanted = chunked_loss.a_times_b_transposed(a, b), F.linear(a, b)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    assert why == "meta" or torch.equal(found, wanted)

@@ -3,10 +3,10 @@
 import itertools
 import random
 
-import numpy as np
 import pytest
 import tiny
 import torch
+import ways
 from torch import nn
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -84,29 +84,6 @@ def in_fabric(rows, came, folder):
     train(fabric.setup(model), came.watch(loader, pop), fabric.backward)
 
 
-def in_torchdata(rows, came, folder):
-    stateful = pytest.importorskip("torchdata.stateful_dataloader")
-    loader = came.watch(stateful.StatefulDataLoader([*Stream(rows)], BATCH), pop)
-    train(Model(), loader)
-    # The loader's own state is within reach.
-    assert loader.state_dict()
-
-
-def in_torchtitan(rows, came, folder):
-    dataloader = pytest.importorskip("torchtitan.components.dataloader")
-    loader = dataloader.ParallelAwareDataloader(Stream(rows), 0, 1, batch_size=BATCH)
-    train(Model(), came.watch(loader, pop))
-
-
-def in_grain(rows, came, folder):
-    grain = pytest.importorskip("grain")
-    # Grain takes a list of numbers for a tree of them.
-    arrays = [{name: np.array(values) for name, values in row.items()} for row in rows]
-    loader = grain.MapDataset.source(arrays).batch(BATCH)
-    for _ in came.watch(loader):
-        pass
-
-
 class Counting:
     """In front of a Trainer of transformers: its batches as they reach the model."""
 
@@ -145,29 +122,14 @@ def in_trl(rows, came, folder):
 
 
 def in_lightning(rows, came, folder):
-    pl = pytest.importorskip("lightning.pytorch")
-
-    class Module(pl.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.model = Model()
-
-        def training_step(self, batch, index):
-            return self.model(**batch)["loss"]
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), 0.1)
-
+    pytest.importorskip("lightning.pytorch")
+    # Of the mixing, the number of steps alone.
+    mixing = mixing_of(parts_of(LENGTH))
+    model = Model()
+    module = ways.lightning_module(model, mixing, torch.optim.SGD(model.parameters(), 0.1))
+    module.training_step = lambda batch, batch_idx: module(**batch)["loss"]
     loader = came.watch(DataLoader([*Stream(rows)], BATCH), pop)
-    lightning(folder, max_epochs=1).fit(Module(), train_dataloaders=loader)
-
-
-def lightning(folder, **options):
-    from lightning.pytorch import Trainer
-
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_model_summary": False}
-    quiet |= {"enable_progress_bar": False, "default_root_dir": folder}
-    return Trainer(accelerator="cpu", devices=1, **quiet, **options)
+    ways.lightning_trainer(mixing, folder, callbacks=[]).fit(module, loader)
 
 
 LOADERS = {
@@ -204,43 +166,22 @@ def mixing_of(parts):
     return Mixing("mix", MixedDataset(parts, 8, steps=STEPS), loss_fn=losses, delivered=True)
 
 
-def by_loop(parts, folder, backward=torch.Tensor.backward):
-    mixing, mixing.model = mixing_of(parts), Model()
+def by_loop(parts, folder):
+    mixing, model = mixing_of(parts), Model()
     for batch in mixing.data_loader():
-        backward(mixing.loss(mixing.model, batch))
+        mixing.loss(model, batch).backward()
         mixing.end_step()
     return mixing.delivered
 
 
-def by_accelerate(parts, folder):
-    accelerator = pytest.importorskip("accelerate").Accelerator(cpu=True)
-    return by_loop(parts, folder, accelerator.backward)
-
-
-def by_fabric(parts, folder):
-    fabric = pytest.importorskip("lightning").Fabric(accelerator="cpu", devices=1)
-    return by_loop(parts, folder, fabric.backward)
-
-
 def by_lightning(parts, folder):
-    pl = pytest.importorskip("lightning.pytorch")
-    from pike_mixing import lightning as adapter
+    pytest.importorskip("lightning.pytorch")
+    from pike_mixing.lightning import MixingDataModule
 
-    mixing = mixing_of(parts)
-
-    class Module(pl.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.model = Model()
-
-        def training_step(self, batch, index):
-            return adapter.mixing_loss(self, mixing, losses(self.model, batch))
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.parameters(), 0.1)
-
-    trainer = lightning(folder, max_steps=STEPS, callbacks=[adapter.MixingCallback(mixing)])
-    trainer.fit(Module(), datamodule=adapter.MixingDataModule(mixing))
+    mixing, model = mixing_of(parts), Model()
+    module = ways.lightning_module(model, mixing, torch.optim.SGD(model.parameters(), 0.1))
+    trainer = ways.lightning_trainer(mixing, folder)
+    trainer.fit(module, datamodule=MixingDataModule(mixing))
     return mixing.delivered
 
 

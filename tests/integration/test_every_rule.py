@@ -112,10 +112,10 @@ def test_passes_that_the_method_makes_train_the_same(rule):
 
 @dataclasses.dataclass(frozen=True)
 class Noting(Method):
-    """Notes the names of what each hook is given."""
+    """Notes the names of what each hook is given at each step."""
 
     wants: tuple[str, ...]
-    notes: ClassVar[dict[str, set[str]]] = {}
+    notes: ClassVar[list[tuple[int, str, set[str]]]] = []
 
     def needs(self):
         return Needs(**dict.fromkeys(self.wants, True))
@@ -124,8 +124,9 @@ class Noting(Method):
         return {"weights_K": np.full(len(domains), 1 / len(domains))}
 
     def note(self, hook, signals):
+        assert signals.count_K.tolist() == [4, 4, 4]
         given = {n for n, value in vars(signals).items() if value is not None}
-        self.notes[hook] = given - {"step", "batch_rows", "count_K"}
+        self.notes.append((signals.step, hook, given - {"step", "batch_rows", "count_K"}))
 
     def loss_weights(self, state, signals):
         self.note("loss_weights", signals)
@@ -151,7 +152,7 @@ class Noting(Method):
         (("gramian", "losses"), {"gram_KxK", "loss_K"}, {"gram_KxK", "loss_K"}),
     ],
 )
-def test_a_rule_is_given_what_it_asks_for_alone(wants, before, after, own_passes):
+def test_a_rule_is_given_what_it_asks_for_alone_at_each_step(wants, before, after, own_passes):
     optimizer, mixing = mixing_of("own", Noting(wants))
     Noting.notes.clear()
     if own_passes:
@@ -161,4 +162,5 @@ def test_a_rule_is_given_what_it_asks_for_alone(wants, before, after, own_passes
     else:
         trained(optimizer, mixing)
     asked = "gradient_coefficients" if "gramian" in wants else "loss_weights"
-    assert Noting.notes == {asked: before, "observe": after}
+    each = ((asked, before), ("observe", after))
+    assert Noting.notes == [(step, *hook) for step in range(STEPS) for hook in each]

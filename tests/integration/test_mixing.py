@@ -117,17 +117,6 @@ def test_workers_have_the_latency_of_what_they_draw_ahead(workers, factor, laten
         trained(mixing_of(Switches(), latency=latency - 1), **options)
 
 
-def test_a_loader_that_draws_ahead_is_told_of():
-    mixing = mixing_of(Switches())
-    loader = iter(mixing.data_loader())
-    drawn = [next(loader), next(loader)]
-    with pytest.raises(InputError, match=r"step 1 is drawn before step 0 has ended.*`latency`"):
-        next(loader)
-    ahead = mixing_of(Switches(), latency=1)
-    loader = iter(ahead.data_loader())
-    assert [next(loader).tolist() for _ in range(4)][:2] == [batch.tolist() for batch in drawn]
-
-
 def test_the_same_rows_of_comparison_at_every_look_in_evaluation_mode():
     mixing = mixing_of(Switches(every=2))
     mixing.model.train()
@@ -140,42 +129,34 @@ def test_the_same_rows_of_comparison_at_every_look_in_evaluation_mode():
     assert mixing.model.training
 
 
-def test_gradients_are_measured_in_training_mode_but_for_what_is_frozen():
-    mixing = mixing_of(NOW)
-    seen = []
-    inner = nn.Sequential(Mean(), nn.Dropout(0.0), nn.Dropout(0.0))
-    inner[1].register_forward_hook(lambda module, *_: seen.append(module.training))
-    inner[2].register_forward_hook(lambda module, *_: seen.append(module.training))
-    mixing.model = inner.train()
-    inner[2].eval()
-    mixing.prepare_step()
-    # Two rows of each domain and more, one by one.
-    assert set(zip(seen[::2], seen[1::2], strict=True)) == {(True, False)}
-
-
 @pytest.mark.parametrize(
     "rule", ["pcgrad", "adatask", NOW, dataclasses.replace(NOW, batch="training")]
 )
-def test_passes_beside_the_trainings_leave_nothing(rule):
-    model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5)).eval()
+@pytest.mark.parametrize("training", [False, True])
+def test_passes_beside_the_trainings_leave_nothing(rule, training):
+    model = nn.Sequential(nn.BatchNorm1d(1), nn.Dropout(0.5), nn.Dropout(0.5)).train(training)
+    model[2].eval()
     modes = []
-    model[1].register_forward_hook(lambda module, *_: modes.append(module.training))
+    for dropout in model[1:]:
+        dropout.register_forward_hook(lambda module, *_: modes.append(module.training))
     mixing = Mixing(
         rule,
         MixedDataset(DOMAINS, 4, micro_batch_rows=2),
-        model,
+        None,
         lambda model, rows: model(rows[:, None])[:, 0],
         collate_fn=torch.tensor,
         statistics_micro_batch_rows=2,
         optimizer=PerDomainAdamW(model.parameters(), 2),
     )
+    # As adapters do, which have it later.
+    mixing.model = model
     before = torch.get_rng_state()
     next(iter(mixing.data_loader()))
-    # Two rows of each domain in one pass each, with dropout.
-    assert modes == [True, True]
+    # Two rows of each domain in one pass each, with dropout where it is not frozen alone.
+    assert modes == [True, not training] * 2
     assert model[0].num_batches_tracked == 0
     assert torch.equal(torch.get_rng_state(), before)
-    assert not model.training
+    assert model.training == training
     assert [p.grad for p in model.parameters()] == [None, None]
 
 
@@ -230,8 +211,11 @@ def test_a_domain_without_rows_needs_no_coefficient():
     mixing = mixing_of(OfOne())
     next(mixing.steps())
     mixing.backward()
-    # The mean of -2 x / 100 over 0, 1, 2 and 3.
+    # The mean of -2 x / 100 over 0, 1, 2 and 3, and that of x^2 / 100.
     assert mixing.model.w.grad.item() == pytest.approx(-0.03)
+    mixing.end_step()
+    of_losses = {n: loss for n, loss in mixing.metrics().items() if "loss" in n}
+    assert of_losses == {"mixing/loss/a": pytest.approx(0.035)}
 
 
 def test_moments_of_a_skipped_update_move_nothing_later(caplog):
@@ -291,11 +275,6 @@ def test_the_training_loss_weighs_as_the_method_says():
     assert found.item() == pytest.approx(float(c_K @ loss_K), rel=1e-4)
 
 
-def reweighted(dataset, weights):
-    dataset.set_weights(weights)
-    return dataset
-
-
 @pytest.mark.parametrize(
     ("do", "said"),
     [
@@ -309,10 +288,6 @@ def reweighted(dataset, weights):
         (
             lambda: Mixing("mix", MixedDataset(DOMAINS, 4, weights={"a": 1, "b": 0})),
             r"it has the weights \[1.0, 0.0\], but the method sets them",
-        ),
-        (
-            lambda: Mixing("mix", reweighted(MixedDataset(DOMAINS, 4), {"a": 3, "b": 1})),
-            r"it has the weights \[0.75, 0.25\]",
         ),
         (lambda: mixing_of(PIKE).begin_step([torch.zeros(4)]), r"deals \[2, 2\]"),
         (lambda: mixing_of(PIKE).weigh(torch.zeros(2)), "losses without a step"),
@@ -329,6 +304,10 @@ def reweighted(dataset, weights):
         (lambda: mixing_of(Fixed(mixture="m")), "the weights of 'm' were not given"),
         (lambda: Mixing(PIKE, DOMAINS), "give a MixedDataset, not a dict"),
         (
+            lambda: list(Mixing("famo", MixedDataset(DOMAINS, 4), loss_fn=losses).data_loader()),
+            "no model to measure",
+        ),
+        (
             lambda: Mixing(PIKE, MixedDataset(DOMAINS, 4), None, Passes(losses), excess_fn=losses),
             "Passes have an excess_fn and a group: give them there",
         ),
@@ -340,7 +319,7 @@ def test_mistakes_are_told(do, said):
 
 
 @pytest.mark.parametrize("workers", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_step_that_was_not_ended_and_a_second_epoch_are_told(workers):
+def test_a_step_that_was_not_ended_is_told(workers):
     mixing = mixing_of("famo", latency=workers, steps=2)
     batches = iter(mixing.data_loader(num_workers=workers))
     for _ in range(2):
@@ -348,19 +327,20 @@ def test_a_step_that_was_not_ended_and_a_second_epoch_are_told(workers):
     with pytest.raises(InputError, match=r"step 1 is drawn before step 0 has ended.*step$"):
         next(batches)
     mixing.end_step()
-    # A loader of a training that is over has no rows; one that was read to its end says so.
+    # A trainer that draws ahead has not given the losses yet.
+    ahead = iter(mixing_of(Switches()).data_loader())
+    with pytest.raises(InputError, match=r"step 1 is drawn before step 0 has ended.*`latency`$"):
+        list(ahead)
+    # A loader of a training that is over has no rows.
     mixing = mixing_of("famo", latency=workers, steps=2)
     trained(mixing, num_workers=workers)
-    loader = mixing.data_loader()
-    assert list(loader) == []
-    with pytest.raises(InputError, match="read again after all 2 steps"):
-        next(iter(loader))
+    assert list(mixing.data_loader()) == []
 
 
-def test_a_second_epoch_where_the_first_ended_with_the_rows_is_told():
+@pytest.mark.parametrize("ends", [{"steps": 4}, {"ends": "first_exhausted"}])
+def test_a_second_epoch_is_told(ends):
     # Four steps of five rows of each domain.
-    dataset = MixedDataset({"a": [0.0] * 20, "b": [1.0] * 20}, 10, ends="first_exhausted")
-    mixing = Mixing("mix", dataset)
+    mixing = Mixing("mix", MixedDataset({"a": [0.0] * 20, "b": [1.0] * 20}, 10, **ends))
     loader = mixing.data_loader()
     for batch in loader:
         mixing.weigh(batch)
@@ -372,10 +352,7 @@ def test_a_second_epoch_where_the_first_ended_with_the_rows_is_told():
 
 def test_a_data_set_of_another_training_is_refused():
     dataset = MixedDataset(DOMAINS, 4, steps=1)
-    first, second = (
-        Mixing("mix", dataset),
-        Mixing(Fixed(weights_by_domain={"a": 1, "b": 0}), dataset),
-    )
+    first, second = (Mixing("mix", dataset) for _ in range(2))
     next(iter(first.data_loader()))
     with pytest.raises(InputError, match="give each Mixing a MixedDataset of its own"):
         next(iter(second.data_loader()))
@@ -407,39 +384,6 @@ def test_losses_that_never_came_are_missed():
         mixing.weigh(mixing.model(batch).mean())
     with pytest.raises(InputError, match="losses: a list: give a tensor of 2 losses"):
         mixing.weigh(mixing.model(batch).tolist())
-
-
-@dataclasses.dataclass(frozen=True)
-class Counts(Method):
-    """Remembers each step that it is shown."""
-
-    asked: tuple[str, ...] = ()
-
-    def needs(self):
-        return Needs(**dict.fromkeys(self.asked, True))
-
-    def init(self, domains, seed):
-        return {"weights_K": np.array([0.5, 0.5]), "seen": np.zeros(0)}
-
-    def observe(self, state, signals):
-        assert signals.count_K.tolist() == [2, 2]
-        assert ("reference" in self.asked) == (signals.excess_K is not None)
-        return state | {"seen": np.append(state["seen"], signals.step)}
-
-
-@pytest.mark.parametrize("asked", [(), ("weighs_losses",), ("reference",)])
-def test_a_rule_sees_each_step_whatever_it_asks_for(asked):
-    # One that asked for rows alone, or for a reference, was shown none.
-    mixing = mixing_of(Counts(asked), steps=3, excess_fn=losses)
-    trained(mixing)
-    assert mixing.state["seen"].tolist() == [0, 1, 2]
-
-
-def test_a_model_is_missed_where_one_is_measured():
-    mixing = mixing_of(FAMO())
-    mixing.model = None
-    with pytest.raises(InputError, match="no model to measure"):
-        next(iter(mixing.data_loader()))
 
 
 class Uniform(nn.Module):
@@ -607,7 +551,7 @@ def test_statistics_and_weights_are_those_without_a_scaler(batch):
 
 @dataclasses.dataclass(frozen=True)
 class Leans(Method):
-    """Asks for losses and keeps its weights."""
+    """Keeps its weights, whatever the losses."""
 
     weight: float = 0.05
 
@@ -621,7 +565,6 @@ class Leans(Method):
         return state
 
 
-@dataclasses.dataclass(frozen=True)
 class Deals(Leans):
     """Deals the rows itself, and asks for nothing."""
 
@@ -644,7 +587,6 @@ ROUNDED = 'its weight of 0.05 is rounded to 0 of 8 rows: write rounding="systema
         (Leans(), "systematic", None),
         (Leans(0.1), "largest-remainder", None),
         # What was chosen, or is measured only, misses nothing.
-        (Fixed(weights_by_domain={"a": 1, "b": 0}), "largest-remainder", None),
         (Leans(0.0), "largest-remainder", None),
         (Deals(), "largest-remainder", None),
     ],

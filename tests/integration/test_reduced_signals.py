@@ -5,7 +5,6 @@ import pytest
 from ranks import on_two_ranks
 
 from pike_mixing.errors import InputError
-from pike_mixing.flat_metrics import metrics
 from pike_mixing.interface import Signals, Statistics
 from pike_mixing.signal_checks import contradiction_problems
 from pike_mixing.torch import all_reduce
@@ -50,6 +49,7 @@ def reduced(rank):
 
 @pytest.mark.slow
 def test_signals_of_two_ranks(tmp_path):
+    assert all_reduce(OWN[0]) is OWN[0]
     for found in on_two_ranks(reduced, tmp_path):
         assert found.batch_rows == 8
         assert found.count_K.tolist() == [4, 4, 0]
@@ -64,24 +64,3 @@ def test_signals_of_two_ranks(tmp_path):
         np.testing.assert_allclose(pooled.squared_norm_unbiased_K, [3, 1, NAN])
         np.testing.assert_allclose(pooled.squared_norm_K, [3 + 6 / 4, 1 + 3 / 4, NAN])
         assert contradiction_problems(found, 3) == []
-
-
-def test_one_process_keeps_its_signals():
-    assert all_reduce(OWN[0]) is OWN[0]
-
-
-def test_numbers_for_a_tracker():
-    found = metrics(
-        ("en", "de"),
-        weight=np.array([0.25, 0.75]),
-        loss=np.array([2.0, NAN]),
-        coefficient=None,
-        statistics=statistics([5.0, NAN], [6.0, NAN], [2.0, NAN], [3, 0]),
-    )
-    assert found == {
-        "mixing/weight/en": 0.25,
-        "mixing/weight/de": 0.75,
-        "mixing/loss/en": 2.0,
-        "mixing/squared_norm/en": 3.0,
-        "mixing/variance/en": 6.0,
-    }

@@ -1,12 +1,10 @@
 """On one and three processes every row is read once, whoever deals them; a second cut is told."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from ranks import torchrun
 
 for library in ("accelerate", "datasets", "lightning", "transformers"):
     pytest.importorskip(library, reason="make setup EXTRAS=trainers")
@@ -17,17 +15,8 @@ HERE = Path(__file__).parent
 @pytest.mark.slow
 @pytest.mark.parametrize("processes", [1, 3])
 def test_every_row_is_read_once_or_the_second_cut_is_told(processes, tmp_path):
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words += ["--nproc-per-node", str(processes), str(HERE / "deal_job.py"), str(tmp_path)]
-    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        words,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths},
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    code, said = torchrun(processes, HERE / "deal_job.py", tmp_path)
+    assert code == 0, said[-3000:]
     result = json.loads((tmp_path / f"{processes}.json").read_text())
     assert len(result["ways"]) == 18
     assert {way: said for way, said in result["ways"].items() if said != "once"} == {}

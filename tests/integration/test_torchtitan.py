@@ -1,12 +1,10 @@
 """torchtitan's own Trainer, on the CPU: the rows and weights of a plain loop."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
+from ranks import torchrun
 
 pytest.importorskip("torchtitan", reason="make setup EXTRAS=torchtitan")
 pytest.importorskip("triton", reason="torchtitan's models import it")
@@ -34,18 +32,8 @@ OPTIONS = {
 
 def started(script, folder, processes, changed=(), **environment):
     options = [word for pair in (OPTIONS | dict(changed)).items() for word in pair]
-    words = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
-    words += ["--nproc-per-node", str(processes), str(HERE / "titan_on_cpu.py"), str(script)]
-    options += ["--job.dump_folder", str(folder / "job")]
-    paths = os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
-        [*words, *options, "--checkpoint.no-last_save_model_only"],
-        env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": paths} | environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    return done.returncode, done.stdout + done.stderr
+    options += ["--job.dump_folder", folder / "job", "--checkpoint.no-last_save_model_only"]
+    return torchrun(processes, HERE / "titan_on_cpu.py", script, *options, **environment)
 
 
 @pytest.fixture(scope="module", params=[1, 2])
@@ -95,8 +83,6 @@ def test_a_stopped_training_goes_on_as_if_unbroken(trained):
     [
         ("--parallelism.data_parallel_replicate_degree", "set data_parallel_shard_degree instead"),
         ("--parallelism.tensor_parallel_degree", "tensor_parallel_degree=2: processes share rows"),
-        ("--parallelism.context_parallel_degree", "context_parallel_degree=2: processes share"),
-        ("--parallelism.pipeline_parallel_degree", "pipeline_parallel_degree=2: processes share"),
     ],
 )
 def test_a_parallelism_that_hides_rows_or_gradients_is_refused(tmp_path, option, said):

@@ -12,8 +12,7 @@ from torch import nn
 from torch.nn import functional
 from ways import lightning_module, lightning_trainer
 
-from pike_mixing import AdaTask, PiKE, Schedule
-from pike_mixing.rules.odm import OnlineDataMixing
+from pike_mixing import AdaTask, PiKE
 from pike_mixing.torch import MixedDataset, Mixing, PerDomainAdamW
 
 pytestmark = pytest.mark.slow
@@ -23,15 +22,8 @@ VOCABULARY, LENGTH = 16, 6
 
 METHODS = {
     "pike": PiKE(zeta1=0.2, zeta2=0.02, every=2, first=0, rows=2),
-    "odm": OnlineDataMixing(warmup=1, variant="code", prior={"a": 6, "b": 3, "c": 1}),
+    # With moments in its optimizer.
     "adatask": AdaTask(),
-    # Killed half way up a ramp.
-    "schedule": Schedule(
-        points=({"a": 4, "b": 1, "c": 1}, {"a": 1, "b": 1, "c": 4}),
-        at=(1, STEPS),
-        unit="steps",
-        between="cosine",
-    ),
 }
 
 
@@ -266,51 +258,3 @@ def test_the_rows_that_follow_are_those_of_the_unbroken_training(loop, rule, tmp
     assert all(
         torch.equal(a, b) for a, b in zip(model.parameters(), whole.parameters(), strict=True)
     )
-
-
-@pytest.mark.parametrize("workers", [0, 1, 2])
-def test_a_trainer_over_mapped_streams_ends_with_the_same_weights(workers, tmp_path):
-    pytest.importorskip("transformers")
-    datasets = pytest.importorskip("datasets")
-    from pike_mixing.transformers import attach
-
-    class Late:
-        """Gives the last row of a batch with the next one, as packing keeps a rest."""
-
-        rest = ()
-
-        def __call__(self, rows):
-            *given, last = [*self.rest, *rows["input_ids"]]
-            self.rest = [last]
-            return {"input_ids": given, "labels": given}
-
-    def streams():
-        for name, rows in domains().items():
-            ids = datasets.Dataset.from_dict({"input_ids": [row["input_ids"] for row in rows]})
-            stream = ids.to_iterable_dataset(num_shards=2)
-            yield name, stream.map(Late(), batched=True, batch_size=4)
-
-    def trained(saved, goes_on):
-        """Saves at some steps; goes on from the checkpoint of a step."""
-        made = tiny.trainer(
-            tmp_path / f"{saved}",
-            Net(),
-            max_steps=STEPS,
-            save_strategy="steps",
-            save_steps=saved,
-            per_device_train_batch_size=MICRO,
-            gradient_accumulation_steps=ACCUMULATION,
-            dataloader_num_workers=workers,
-            restore_callback_states_from_checkpoint=bool(goes_on),
-        )
-        attach(made, METHODS["pike"], dict(streams()), row_losses=losses)
-        checkpoint = str(tmp_path / f"{saved}" / f"checkpoint-{goes_on}")
-        made.train(resume_from_checkpoint=checkpoint if goes_on else None)
-        return made.model
-
-    whole = trained(4, 0)
-    assert sum(map(len, whole.seen)) == STEPS * ACCUMULATION * MICRO
-    for step in (4, 8):
-        model = trained(4, step)
-        assert model.seen == whole.seen[step * ACCUMULATION :]
-        assert all(map(torch.equal, model.parameters(), whole.parameters()))

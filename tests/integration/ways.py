@@ -35,7 +35,6 @@ METHODS: dict[str, dict[str, object]] = {
     },
     "famo": {"rate": 0.5},
     "gradnorm": {"first": 1, "rate": 0.5},
-    "fixed": {"weights_by_domain": {"easy": 0.7, "hard": 0.3}},
     "doremi": {"reference": "mix", "rate": 2.0},
     "adatask": {},
     # A warm-up of 4 steps, a stage, a cool-down.
