@@ -75,19 +75,6 @@ def test_a_figure_of_no_run_is_named_while_it_is_made(made, tmp_path, caplog):
     assert "figure1 is empty: pipeline/results/sql/figure1.sql gives no row" in caplog.text
 
 
-def test_an_unknown_figure_is_refused(made, tmp_path):
-    atomic_files.write_json(tmp_path / "figure.json", {"name": "loses"})
-    with pytest.raises(InputError, match="did you mean 'losses'"):
-        figures.write_figure(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")
-
-
-def test_a_figure_does_not_replace_its_settings(made, tmp_path):
-    atomic_files.write_json(tmp_path / "x.json", {"name": "losses"})
-    with pytest.raises(InputError, match=r"x\.json is, holds or lies in the input .*x\.json"):
-        figures.write_figure(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
-
-
 @pytest.mark.parametrize(
     ("write", "stage"), [(figures.write_figure, "figure"), (tables.write_table, "table")]
 )

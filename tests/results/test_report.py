@@ -67,14 +67,10 @@ def pages(texts):
     return {page: Page(text) for page, text in texts.items()}
 
 
-def test_elements_nest_and_ids_are_unique(pages):
+def test_pages_are_sound_need_no_network_and_their_links_lead_somewhere(pages, texts, shown):
     for page in pages.values():
         assert page.open == []
         assert len(page.ids) == len(set(page.ids))
-
-
-def test_the_pages_need_no_network_and_their_links_lead_somewhere(pages, texts, shown):
-    for page in pages.values():
         for link in page.links:
             path, _, anchor = link.partition("#")
             if link.startswith("data:"):

@@ -1,6 +1,7 @@
 """The theory's records in the database: loaded, audited, traced; damaged ones are named."""
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from pipeline.results import database, database_reader, figures, record_loader, tables, why
@@ -43,13 +44,9 @@ def test_every_record_is_a_table_with_its_rows(opened, folder):
     assert written == set(record_loader.OF_THEORY)
     for table in record_loader.OF_THEORY:
         file = folder / f"{table.removeprefix('theory_')}.parquet"
-        (rows,) = opened.execute(f"select count(*) from {table}").fetchone()
-        assert rows > 0
-        found = opened.execute(f"select * from read_parquet('{file}')")
-        written = {column[0] for column in found.description}
-        assert rows == len(found.fetchall())
-        columns = opened.execute(f"select * from {table} limit 0").description
-        assert {column[0] for column in columns} == written
+        columns = ", ".join(pq.read_schema(file).names)
+        found = opened.execute(f"select {columns} from {table}").fetchall()
+        assert found == opened.execute(f"select {columns} from '{file}'").fetchall() != []
 
 
 def test_errata_stand_in_the_audit(opened):
