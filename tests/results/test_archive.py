@@ -1,7 +1,5 @@
 """Recorded results: the same bytes again, without runs and without torch; damage is named."""
 
-import functools
-import http.server
 import json
 import os
 import re
@@ -9,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import duckdb
@@ -21,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_up import seal
-from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline import cli
@@ -312,18 +308,3 @@ def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     with pytest.raises(InputError, match="finish the experiment with `make run`"):
         archive.write_archive_and_summarise(results, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_duckdb_reads_the_records_over_http(shown, recorded):
-    connection = duckdb.connect()
-    try:
-        connection.execute("load httpfs")
-    except duckdb.Error:
-        pytest.skip(f"no httpfs for DuckDB {duckdb.__version__}: `install httpfs` takes a network")
-    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(recorded))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}/records/perplexities.parquet"
-        found = connection.execute("select count(*) from read_parquet(?)", [place]).fetchone()
-        server.shutdown()
-    assert [found] == ask(shown / "pike.duckdb", "select count(*) from perplexities")

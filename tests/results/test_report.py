@@ -26,7 +26,7 @@ class Page(html.parser.HTMLParser):
 
     def __init__(self, text):
         super().__init__()
-        self.open, self.ids, self.links, self.labels = [], [], [], []
+        self.open, self.ids, self.links = [], [], []
         self.feed(text)
         self.close()
 
