@@ -3,11 +3,10 @@
 from pathlib import Path
 
 import pytest
-from made_up import OWN_FIGURES, build
+from made_up import OWN_FIGURES, build, write_output
 from played import NAMES, PRINTED, fresh, insert, play
 
-from pipeline.results import database, figures, report, tables
-from pipeline.runtime import atomic_files
+from pipeline.results import database, report
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -78,21 +77,11 @@ def shown(made, made_once):
     """The same with tables, figures (of two methods, to save time) and the report too."""
 
     def fill(_):
-        two = {"methods": ["mix", "pike"]}
-        for kind, write, names, selection, suffix in (
-            (
-                "table",
-                tables.write_table,
-                ("perplexity", "accuracy", "gradients", "costs"),
-                {},
-                ".md",
-            ),
-            ("figure", figures.write_figure, OWN_FIGURES, two, ".svg"),
-        ):
-            for name in names:
-                own = made / "settings" / f"{kind}s" / f"{name}.json"
-                atomic_files.write_json(own, {"name": name, "selection": selection})
-                write(own, made / "pike.duckdb", made / f"{kind}s" / f"{name}{suffix}")
+        for name in ("perplexity", "accuracy", "gradients", "costs"):
+            write_output("table", name, made / "pike.duckdb", made)
+        for name in OWN_FIGURES:
+            two = {"methods": ["mix", "pike"]}
+            write_output("figure", name, made / "pike.duckdb", made, selection=two)
         report.write_report(
             made / "settings" / "experiment.json",
             made / "pike.duckdb",

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from pipeline.results import archive
 from pipeline.runtime import atomic_files, made_from
 
 DOMAINS = {"real": ["code", "prose", "headers"], "languages": ["easy", "hard", "noise"]}
@@ -36,6 +37,16 @@ def seal(path, manifest):
     entry = {"bytes": path.stat().st_size, "sha256": atomic_files.sha256(path)}
     content["files"][str(path.relative_to(manifest.parent))] = entry
     atomic_files.write_json(manifest, content)
+
+
+def write_output(kind, name, database, folder, /, **values):
+    """Writes a `table` or `figure` below a folder, as the workflow does; returns its place."""
+    write, suffix = archive.KINDS[kind]
+    settings = folder / "settings" / f"{kind}s" / f"{name}.json"
+    atomic_files.write_json(settings, {"name": name, **values})
+    out = folder / f"{kind}s" / f"{name}{suffix}"
+    write(settings, database, out)
+    return out
 
 
 def build(root, seeds=(0, 1, 2), scenarios=("real", "languages"), methods=tuple(METHODS)):

@@ -1,7 +1,6 @@
 """Answerers of known behaviour, from fabricated scores to the table of tests."""
 
 import itertools
-import random
 
 import pytest
 from played import insert
@@ -120,12 +119,6 @@ def test_scores_are_normalised_as_the_metric_says(empty):
     assert found["pmi"] == pytest.approx([1, 1, 1, 1])
 
 
-def test_lengths_divide_where_they_are_there(empty):
-    answered(empty, "mix", oracle, items=[("i", "d", 2, 1, [])], metrics=("sum", "per_token"))
-    empty.execute("update choices set sum_log_likelihood = [-4, -6], tokens = [2, 4]")
-    assert last_points(empty) == {"sum": [0], "per_token": [1]}
-
-
 def test_shots_and_formulation_of_the_items_tell_them_apart(empty):
     answered(empty, "mix", constant)
     for table in ("accuracies", "choices"):
@@ -204,18 +197,6 @@ def test_the_mean_of_one_seed_is_not_tested_over_few_documents(empty):
         answered(empty, "pike", copying, task=task, items=items)
     found = rows_of(empty, "task, difference, round(p, 12)")
     assert found == [("mean", 100, None), ("t", 100, 0.25), ("u", 100, 0.25)]
-
-
-def test_the_order_of_records_changes_nothing(empty):
-    shuffled = random.Random(1).sample(ITEMS, 4)
-    answered(empty, "mix", uniform)
-    answered(empty, "pike", copying)
-    before = rows_of(empty, "*")
-    for table in ("accuracy_tests", "choices", "accuracies", "runs"):
-        empty.execute(f"delete from {table}")
-    answered(empty, "pike", copying, items=shuffled)
-    answered(empty, "mix", uniform, items=ITEMS[::-1])
-    assert rows_of(empty, "*") == before
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Recorded results: the same bytes again, without runs and without torch; damage is named."""
 
-import functools
-import http.server
 import json
 import os
 import re
@@ -9,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import duckdb
@@ -21,7 +18,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_up import seal
-from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline import cli
@@ -224,13 +220,8 @@ SPOILT = {
     "a report of none": (changed(MADE, "report", to=7), "report: 7 is not a text"),
     "an unknown kind": (changed(MADE, "reads", "evil", to=5), "'evil' is unknown"),
     "settings of an unknown kind": (reading("evil", "x", "pike"), "is not a file of an archive"),
-    "lists for mappings": (changed(MADE, "reads", to=["table"]), "reads: "),
-    "no figures": (changed(MADE, "reads", "figure", to=edits.GONE), "figure is missing"),
-    "nothing listed": (changed(MADE, "files", to={}), "does not list records/acc"),
     "a record off the list": (changed(MADE, "files", STEPS, to=edits.GONE), f"list {STEPS}"),
-    "settings off the list": (changed(MADE, "files", COSTS, to=edits.GONE), f"list {COSTS}"),
     "a number for facts": (changed(MADE, "files", STEPS, to=5), "5 is not"),
-    "no size": (changed(MADE, "files", STEPS, "bytes", to=edits.GONE), "bytes is missing"),
     "a file above": (changed(MADE, "files", "../x.json", to={}), "is not a file of an archive"),
     "too large": (changed(MADE, "files", COSTS, "bytes", to=2**40), "manifest says 1,099"),
     "a linked record": (linked(STEPS), "steps.parquet is a symbolic link"),
@@ -238,7 +229,6 @@ SPOILT = {
     "linked settings": (linked("settings/tables"), "tables is a symbolic link"),
     "a linked manifest": (linked(MADE), "manifest.json is a symbolic link"),
     "a pipe": (replaced(MADE, os.mkfifo), "is a pipe"),
-    "a pipe of records": (replaced(STEPS, os.mkfifo), "is a pipe"),
     "a folder": (replaced(MADE, Path.mkdir), "is a folder"),
     "a huge manifest": (replaced(MADE, sparse), "3,000,000,000 bytes, too many for JSON"),
     "a huge record": (replaced(STEPS, sparse), "has 3,000,000,000 bytes, the manifest says"),
@@ -318,24 +308,3 @@ def test_results_that_are_not_finished_are_not_recorded(shown, tmp_path):
     with pytest.raises(InputError, match="finish the experiment with `make run`"):
         archive.archive_records_and_summarise(results, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_duckdb_reads_the_records_over_http(shown, recorded):
-    connection = duckdb.connect()
-    try:
-        connection.execute("load httpfs")
-    except duckdb.Error:
-        pytest.skip(f"no httpfs for DuckDB {duckdb.__version__}: `install httpfs` takes a network")
-    serve = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(recorded))
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        place = f"http://127.0.0.1:{server.server_port}/records/perplexities.parquet"
-        found = connection.execute("select count(*) from read_parquet(?)", [place]).fetchone()
-        server.shutdown()
-    assert [found] == ask(shown / "pike.duckdb", "select count(*) from perplexities")
-
-
-def test_the_manifest_lists_every_file(recorded):
-    listed = json.loads((recorded / "manifest.json").read_text(encoding="utf-8"))
-    files = {p.relative_to(recorded).as_posix() for p in recorded.rglob("*") if p.is_file()}
-    assert set(listed["files"]) == {f for f in files if not f.startswith(".")} - {"manifest.json"}

@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from made_up import write_output
 from repository import ROOT
 from test_report import Page
 
 from pike_mixing.errors import InputError
 from pipeline.planning.manifest_places import OF_PAPER
-from pipeline.results import article, figures, report_parts, sql_views, tables
-from pipeline.runtime import atomic_files
+from pipeline.results import article, report_parts, sql_views
 
 pytestmark = pytest.mark.slow
 
@@ -23,13 +23,7 @@ def printed(made, tmp_path_factory):
     """A folder with the page of all 22, made from invented runs."""
     folder = tmp_path_factory.mktemp("article")
     for name in OF_PAPER:
-        kind = "table" if name.startswith("table") else "figure"
-        write, suffix = (
-            (tables.write_table, ".md") if kind == "table" else (figures.write_figure, ".svg")
-        )
-        own = folder / "settings" / f"{name}.json"
-        atomic_files.write_json(own, {"name": name})
-        write(own, made / "pike.duckdb", folder / f"{kind}s" / f"{name}{suffix}")
+        write_output(name.rstrip("0123456789"), name, made / "pike.duckdb", folder)
     out = folder / "article" / "index.html"
     article.write_article(OF_PAPER[::-1], folder / "tables", folder / "figures", out)
     return folder

@@ -505,28 +505,18 @@ def test_every_claim_is_a_row_of_the_table(paper):
     assert {times for _, times in rows} == {7}
 
 
-def test_seeds_that_would_decide_are_told(ours):
-    shares(ours, 2, mix=items(18, 2), round_robin=items(8, 12), random=items(6, 14))
-    # Two seeds that do not differ: three are the least of a claim.
-    found = judged(ours, "mix-over-others-table1", "verdict, seeds, seeds_wanted")
-    assert found == ("too few seeds", 2, 3)
-
-
 @pytest.mark.parametrize(
-    ("stderr", "of_items", "seeds", "margin", "wanted"),
+    ("of_items", "margin", "wanted"),
     [
         # The standard deviation is 1: 2.776 / sqrt(5) = 1.24, 2.571 / sqrt(6) = 1.05 and
         # 2.447 / sqrt(7) = 0.92.
-        (1 / math.sqrt(2), None, 2, 1, 7),
-        (1 / math.sqrt(2), None, 2, -1.1, 6),
+        (None, 1, 7),
+        (None, -1.1, 6),
         # Items leave 1 - (1.96 * 0.5)^2 = 0.199^2 to the seeds: 1.985 / sqrt(100) = 0.1985.
-        (1 / math.sqrt(2), 0.5, 2, 1, 100),
-        (1 / math.sqrt(2), 0.52, 2, 1, None),
-        (0.01, None, 2, 1, 3),
-        (1.0, None, 1, 1, None),
-        (1.0, None, 2, 0.001, None),
+        (0.5, 1, 100),
+        (0.52, 1, None),
     ],
 )
-def test_seeds_for_a_margin_by_hand(stderr, of_items, seeds, margin, wanted):
-    cell = ClaimCell("x", False, margin, stderr if seeds > 1 else None, of_items, seeds)
+def test_seeds_for_a_margin_by_hand(of_items, margin, wanted):
+    cell = ClaimCell("x", False, margin, 1 / math.sqrt(2), of_items, seeds=2)
     assert claim_tests.seed_count_to_decide([cell]) == wanted

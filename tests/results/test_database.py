@@ -85,16 +85,6 @@ def test_every_method_is_tested_against_the_baseline(made):
     )
     # Three methods; three tasks and their mean; three seeds.
     assert found == [("languages", 3, 4, 12, 0, 3), ("real", 3, 4, 12, 0, 3)]
-    paired = ask(
-        made / "pike.duckdb",
-        "select abs(t.difference - (a.value - b.value)) < 1e-9 from accuracy_tests as t "
-        "join method_accuracies as a on t.scenario = a.scenario and t.task = a.task "
-        "and t.method = a.method "
-        "join method_accuracies as b on t.scenario = b.scenario and t.task = b.task "
-        "and t.against = b.method",
-    )
-    # With the mean over tasks.
-    assert paired == [(True,)] * 24
     found = ask(
         made / "pike.duckdb",
         "select quantity, count(*) from speedups where scenario = 'real' group by all order by all",
@@ -105,11 +95,8 @@ def test_every_method_is_tested_against_the_baseline(made):
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
-        *(
-            (f"select step from {table} where run = 'real/tiny/mix/seed0' and {column} = 'prose'",
-             [0, 5, 10, 20, 40])
-            for table, column in (("perplexities", "domain"), ("similarities", "domain_a"))
-        ),
+        ("select step from perplexities where run = 'real/tiny/mix/seed0' and domain = 'prose'",
+         [0, 5, 10, 20, 40]),
         ("select scenario from scenarios order by position", ["real", "languages"]),
         ("select method from methods where position = 0", ["mix"]),
         ("select domain from domains where scenario = 'real' order by position",
@@ -144,10 +131,8 @@ def test_columns_lie_in_any_order_and_an_old_database_stays_when_a_new_one_fails
     ("record", "stage"),
     [
         ("steps.parquet", "pike pretrain"),
-        ("manifest.json", "pike pretrain"),
         ("evaluations/step40/documents.parquet", "pike evaluate"),
         ("evaluations/manifest.json", "pike evaluate"),
-        ("probes/step20.parquet", "pike probe"),
         ("probes/manifest.json", "pike probe"),
     ],
 )
@@ -199,18 +184,9 @@ def test_runs_without_evaluations_or_probes_need_none(small, tmp_path):
     assert ask(tmp_path / "x.duckdb", "select count(*) from perplexities") == [(0,)]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"runs": {}}, "nothing to put in a database"),
-        ({"run": {}}, "did you mean 'runs'"),
-        ({"runs": {"x": {"folder": "x", "settings": {}}}}, r"runs\.x\.settings: seed is missing"),
-        ({"results": 1}, "1 is not a text"),
-    ],
-)
-def test_wrong_settings_are_refused(small, tmp_path, change, message):
-    atomic_files.write_json(small, atomic_files.read_json(small) | change)
-    with pytest.raises(InputError, match=message):
+def test_an_experiment_without_runs_has_no_database(small, tmp_path):
+    atomic_files.write_json(small, atomic_files.read_json(small) | {"runs": {}})
+    with pytest.raises(InputError, match="nothing to put in a database"):
         database.build_database(small, tmp_path / "x.duckdb")
 
 

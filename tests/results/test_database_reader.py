@@ -7,10 +7,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from made_up import write_output
 from played import fresh, insert
 
 from pike_mixing.errors import InputError
-from pipeline.results import figures, report, result_manifests, sql_views, tables
+from pipeline.results import report, result_manifests, sql_views
 from pipeline.results.advice import advise
 from pipeline.results.database import build_database
 from pipeline.results.database_reader import (
@@ -143,21 +144,15 @@ def test_a_database_that_another_process_writes_is_waited_for(tmp_path):
 def answers(database, out):
     """Every reader of a database, by name: a call that makes or returns something."""
     settings = database.parent / "settings"
-    for kind, name in (("tables", "perplexity"), ("figures", "losses")):
-        atomic_files.write_json(settings / kind / f"{name}.json", {"name": name})
     return {
         "query": lambda: answer_query("select 1", database),
         "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
         "frames": lambda: connect_results_database(database).close(),
-        "table": lambda: tables.write_table(
-            settings / "tables/perplexity.json", database, out / "perplexity.md"
-        ),
-        "figure": lambda: figures.write_figure(
-            settings / "figures/losses.json", database, out / "losses.svg"
-        ),
+        "table": lambda: write_output("table", "perplexity", database, out),
+        "figure": lambda: write_output("figure", "losses", database, out),
         "report": lambda: report.write_report(
-            settings / "experiment.json", database, out, out, out.with_name("report") / "index.html"
+            settings / "experiment.json", database, out / "tables", out / "figures", out / "i.html"
         ),
     }
 
@@ -176,7 +171,7 @@ def test_a_log_of_somebodys_changes_is_named_and_goes_with_its_database(small, t
     for name, answer in answers(database, tmp_path / "out").items():
         with pytest.raises(InputError, match=r"pike\.duckdb\.wal holds changes.*`rm .*wal`$"):
             answer()
-        assert not list((tmp_path / "out").glob("*.manifest.json")), name
+        assert not list((tmp_path / "out").rglob("*.manifest.json")), name
     build_database(small, database)
     assert not log.exists()
     with pytest.raises(InputError, match="mine"):

@@ -1,4 +1,5 @@
 import pytest
+from made_up import write_output
 
 from pike_mixing.errors import InputError
 from pipeline.results import drawing, figures, tables
@@ -37,11 +38,11 @@ def test_weights_have_a_panel_per_method_and_a_line_per_domain(shown):
 
 def test_similarities_are_those_of_the_baseline_unless_methods_are_selected(made, tmp_path):
     for selection, methods in (({}, {"Mix"}), ({"methods": ["pike"]}, {"PiKE†"})):
-        values = {"name": "x", "kind": "similarities"}
-        values["selection"] = {"scenarios": ["real"], **selection}
-        atomic_files.write_json(tmp_path / "settings.json", values)
-        figures.write_figure(tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "x.svg")
-        data = atomic_files.read_json(tmp_path / "x.json")
+        chosen = {"scenarios": ["real"], **selection}
+        place = write_output(
+            "figure", "x", made / "pike.duckdb", tmp_path, kind="similarities", selection=chosen
+        )
+        data = atomic_files.read_json(place.with_suffix(".json"))
         assert {p["title"] for p in data["panels"]} == methods
 
 
@@ -59,33 +60,16 @@ def test_a_method_has_one_colour_in_all_figures_and_no_pair_or_domain_has_it(sho
     (pike,) = {entry["colour"] for entry in legends if entry["key"] == "pike"}
     # The seventh of the paper's methods behind Mix.
     assert pike == drawing.PALETTE[6]
-    atomic_files.write_json(tmp_path / "settings.json", {"name": "similarities"})
-    figures.write_figure(
-        tmp_path / "settings.json", made / "pike.duckdb", tmp_path / "similarities.svg"
-    )
-    others = atomic_files.read_json(tmp_path / "similarities.json")["legend"]
+    place = write_output("figure", "similarities", made / "pike.duckdb", tmp_path)
+    others = atomic_files.read_json(place.with_suffix(".json"))["legend"]
     others += read(shown, "weights")["legend"]
     assert {entry["colour"] for entry in others} <= {*drawing.DOMAINS}
     assert not {*drawing.DOMAINS} & {*drawing.PALETTE}
 
 
 def test_a_figure_of_no_run_is_named_while_it_is_made(made, tmp_path, caplog):
-    atomic_files.write_json(tmp_path / "f.json", {"name": "figure1"})
-    figures.write_figure(tmp_path / "f.json", made / "pike.duckdb", tmp_path / "figure1.svg")
+    write_output("figure", "figure1", made / "pike.duckdb", tmp_path)
     assert "figure1 is empty: pipeline/results/sql/figure1.sql gives no row" in caplog.text
-
-
-def test_an_unknown_figure_is_refused(made, tmp_path):
-    atomic_files.write_json(tmp_path / "figure.json", {"name": "loses"})
-    with pytest.raises(InputError, match="did you mean 'losses'"):
-        figures.write_figure(tmp_path / "figure.json", made / "pike.duckdb", tmp_path / "x.svg")
-
-
-def test_a_figure_does_not_replace_its_settings(made, tmp_path):
-    atomic_files.write_json(tmp_path / "x.json", {"name": "losses"})
-    with pytest.raises(InputError, match=r"x\.json is, holds or lies in the input .*x\.json"):
-        figures.write_figure(tmp_path / "x.json", made / "pike.duckdb", tmp_path / "x.svg")
-    assert [path.name for path in tmp_path.iterdir()] == ["x.json"]
 
 
 @pytest.mark.parametrize(

@@ -47,10 +47,9 @@ def test_every_kind_of_table_has_a_grid(made, name, row, column, shown):
 
 
 def test_an_unknown_name_is_answered_with_near_ones(made):
-    with pytest.raises(InputError, match="'table_cost' is unknown: did you mean 'table_costs'"):
-        frame("table_cost", made / "pike.duckdb")
-    with pytest.raises(InputError, match="has no costs: did you mean table_costs"):
-        frame("costs", made / "pike.duckdb")
+    for name, near in (("table_cost", "'table_costs'"), ("costs", "table_costs")):
+        with pytest.raises(InputError, match=rf"{name}.*: did you mean {near}"):
+            frame(name, made / "pike.duckdb")
 
 
 @pytest.mark.slow

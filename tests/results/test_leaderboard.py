@@ -131,37 +131,29 @@ def test_a_mixtures_cost_counts_the_runs_that_it_was_found_from(filled):
     assert cost() == found | {"steps": None, "with_others": None}
 
 
-def test_a_board_tells_no_cost_that_holds_for_some_of_its_runs_alone(filled):
-    costs = (
+def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
+    filled.execute("update runs set wall_seconds = 9, tokens_per_second = 99, resumes = 0")
+    insert(filled, "timings", run="u/m/mine/seed0", phase="forward", seconds=1.0, share=0.5)
+    board = (
         "from table_leaderboard where row_label = 'mine' "
         "and column_label in ('cost', 'with others')"
     )
-    assert told(filled, costs)["cost"] is not None
-    filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
-    assert told(filled, costs) == {"cost": None, "with others": None}
-
-
-def test_the_time_of_a_step_is_compared_on_one_kind_of_device(filled):
-    slower = (
-        "select value from table_methods where scenario = 'u' and column_label = 'step time'"
-        " and row_label = 'mine'"
-    )
-    # Two seconds a step beside one of the baseline.
-    assert [row["value"] for row in query_rows(filled, slower)] == [pytest.approx(100)]
-    filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
-    assert query_rows(filled, slower) == []
-
-
-def test_no_time_is_told_of_runs_on_several_kinds_of_device(filled):
     costs = "from table_costs where scenario = 'u' and row_label = 'mine'"
-    filled.execute("update runs set wall_seconds = 9, tokens_per_second = 99, resumes = 0")
-    insert(filled, "timings", run="u/m/mine/seed0", phase="forward", seconds=1.0, share=0.5)
+    slower = (
+        "from table_methods where scenario = 'u' and column_label = 'step time' "
+        "and row_label = 'mine'"
+    )
+    assert told(filled, board)["cost"] is not None
+    # Two seconds a step beside one of the baseline.
+    assert told(filled, slower) == {"step time": pytest.approx(100)}
     before = told(filled, costs)
     assert (before["forward"], before["seeds"]) == (50, 3)
     assert None not in before.values()
     filled.execute("update runs set device = 'cuda: H200' where run = 'u/m/mine/seed0'")
-    after = {"wall time": None, "speed": None, "resumes": 0, "seeds": 3}
-    assert told(filled, costs) == after
+    assert told(filled, board) == {"cost": None, "with others": None}
+    assert told(filled, costs) == {"wall time": None, "speed": None, "resumes": 0, "seeds": 3}
+    filled.execute("update runs set device = 'cuda: H200' where method = 'mine'")
+    assert told(filled, slower) == {}
 
 
 def test_one_slow_step_of_one_seed_costs_nothing(filled):
@@ -193,14 +185,23 @@ def climbed(connection, scenario, tokens, regrets):
         connection.execute(f"update runs set tokens = {tokens} where run = '{name}'")
 
 
-def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_name(judged):
+OVER_SCENARIOS = "select tau, units, low, high from rank_correlations where scenario is null"
+
+
+@pytest.fixture
+def ladder(judged):
+    """Scenarios s and u with budgets of their own, s2 and u2."""
     config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
     judged.execute("update experiment set config = ?", [config])
-    climbed(judged, "s", 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
-    climbed(judged, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
-    climbed(judged, "u", 1000, {"mix": 0.1, "mine": 0.1, "drawn-000": 0.3})
-    climbed(judged, "u2", 2000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.2})
-    found = {r["scenario"]: r for r in query_rows(judged, "select * from rank_correlations")}
+    return judged
+
+
+def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_name(ladder):
+    climbed(ladder, "s", 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    climbed(ladder, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
+    climbed(ladder, "u", 1000, {"mix": 0.1, "mine": 0.1, "drawn-000": 0.3})
+    climbed(ladder, "u2", 2000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.2})
+    found = {r["scenario"]: r for r in query_rows(ladder, "select * from rank_correlations")}
     assert {r["label_a"] for r in found.values()} == {"m, 1k"}
     assert {r["label_b"] for r in found.values()} == {"m, 2k"}
     # s: two pairs alike, one turned round. u: one pair alike, two tied on one of the rungs.
@@ -210,32 +211,29 @@ def test_ranks_are_compared_by_scenario_and_a_budget_stands_under_its_scenarios_
     mean = found[None]
     assert mean["tau"] == pytest.approx(5 / 12)
     assert mean["high"] - mean["tau"] == pytest.approx(T[1] * (1 / 6) / 2, rel=1e-3)
-    cells = query_rows(judged, "select * from table_ladder where section = 'mean regret'")
+    cells = query_rows(ladder, "select * from table_ladder where section = 'mean regret'")
     assert {(c["row_label"], c["column_label"]): c["value"] for c in cells}["mine", "m, 2k"] == (
         pytest.approx(0.25)
     )
 
 
-def test_scenarios_that_rank_alike_give_no_interval(judged):
-    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
-    judged.execute("update experiment set config = ?", [config])
+def test_scenarios_that_rank_alike_give_no_interval(ladder):
     for scenario, tokens in (("s", 1000), ("u", 1000), ("s2", 2000), ("u2", 2000)):
-        climbed(judged, scenario, tokens, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
-    over = "select tau, units, low, high from rank_correlations where scenario is null"
+        climbed(ladder, scenario, tokens, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
     # Three methods in one order: by chance so in one of six scenarios.
-    assert query_rows(judged, over) == [{"tau": 1, "units": 2, "low": None, "high": None}]
+    found = query_rows(ladder, OVER_SCENARIOS)
+    assert found == [{"tau": 1, "units": 2, "low": None, "high": None}]
 
 
-def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(judged):
-    config = '{"scenarios": {"s2": {"like": "s"}, "u2": {"like": "u"}}}'
-    judged.execute("update experiment set config = ?", [config])
+def test_a_scenario_that_repeats_anothers_runs_is_no_further_one(ladder):
     for scenario in "su":
-        climbed(judged, scenario, 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
-    climbed(judged, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
-    climbed(judged, "u2", 2000, {"mix": 0.3, "mine": 0.2, "drawn-000": 0.1})
-    over = "select tau, units from rank_correlations where scenario is null"
+        climbed(ladder, scenario, 1000, {"mix": 0.1, "mine": 0.2, "drawn-000": 0.3})
+    climbed(ladder, "s2", 2000, {"mix": 0.1, "mine": 0.3, "drawn-000": 0.2})
+    climbed(ladder, "u2", 2000, {"mix": 0.3, "mine": 0.2, "drawn-000": 0.1})
+    (found,) = query_rows(ladder, OVER_SCENARIOS)
     # tau 1/3 and -1.
-    assert query_rows(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 2}]
+    assert (found["tau"], found["units"]) == (pytest.approx(-1 / 3), 2)
     # The same weights on the first rung: one unit, and no interval.
-    judged.execute("update runs set weights_sha256 = method where tokens = 1000")
-    assert query_rows(judged, over) == [{"tau": pytest.approx(-1 / 3), "units": 1}]
+    ladder.execute("update runs set weights_sha256 = method where tokens = 1000")
+    found = query_rows(ladder, OVER_SCENARIOS)
+    assert found == [{"tau": pytest.approx(-1 / 3), "units": 1, "low": None, "high": None}]
