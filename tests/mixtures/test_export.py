@@ -495,6 +495,12 @@ def test_a_field_means_the_same_on_every_way_to_a_trainer(tmp_path, texts_by, su
             texts_by(path, field)
 
 
+@pytest.mark.parametrize("name", ["*.jsonl", "*.jsonl.gz", "*.parquet", "*.csv", "*.txt", "a.csv"])
+def test_a_path_that_fits_no_file_is_named(tmp_path, name):
+    with pytest.raises(FileNotFoundError, match=f"web: no file fits .*{re.escape(name)}: set it"):
+        by_mixture(tmp_path / name, "text")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("texts_by", [by_mixture, by_script])
 def test_a_large_text_file_is_cut_at_white_space(tmp_path, texts_by):

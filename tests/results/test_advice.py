@@ -89,13 +89,13 @@ def test_each_method_is_told_with_its_interval_and_verdict():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=0.5) | change)
-    (needed,) = advice.evidence_needed_for_possibly_better(rows, 1000)
+    (needed,) = advice.evidence_needed_for_undecided_leaders(rows, 1000)
     assert words in needed["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    (found,) = advice.evidence_needed_for_possibly_better(rows, 2_000_000)
+    (found,) = advice.evidence_needed_for_undecided_leaders(rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
