@@ -5,20 +5,17 @@ import sys
 
 import pytest
 import torch
+from recipes import recipe
 
 from pipeline import settings
 from pipeline.model import adamw, learning_rate, transformer
 
-PAPER = settings.Training(
-    rows=256,
-    length=1024,
+PAPER = recipe(
     steps=120_000,
     warmup_steps=10_000,
     peak_learning_rate=7e-4,
     initial_learning_rate=7e-6,
     final_learning_rate=7e-6,
-    checkpoint_every=1000,
-    resume_every=1000,
 )
 
 
@@ -39,17 +36,10 @@ def test_the_papers_schedule_begins_peaks_and_ends_exactly():
     ],
 )
 def test_short_schedules(steps, warmup_steps, rates):
-    recipe = dataclasses.replace(
-        PAPER,
-        steps=steps,
-        warmup_steps=warmup_steps,
-        peak_learning_rate=1.0,
-        initial_learning_rate=0.2,
-        final_learning_rate=0.1,
-    )
-    assert [learning_rate.learning_rate_at_step(s, recipe) for s in range(steps)] == pytest.approx(
-        rates
-    )
+    ends = {"peak_learning_rate": 1.0, "initial_learning_rate": 0.2, "final_learning_rate": 0.1}
+    short = recipe(steps=steps, warmup_steps=warmup_steps, **ends)
+    found = [learning_rate.learning_rate_at_step(step, short) for step in range(steps)]
+    assert found == pytest.approx(rates)
 
 
 def tiny():

@@ -39,14 +39,6 @@ def test_transformers_gives_the_same_logits(heads):
         torch.testing.assert_close(theirs(tokens).logits, net(tokens), rtol=1e-5, atol=1e-5)
 
 
-def test_rows_of_a_head_are_its_query_its_key_and_its_value():
-    qkv_6x2 = torch.arange(12.0).view(6, 2)
-    shape = settings.Model(layers=1, width=2, heads=2, head_width=1)
-    # Rows q0 q1 k0 k1 v0 v1 become q0 k0 v0 q1 k1 v1.
-    expected = qkv_6x2[[0, 2, 4, 1, 3, 5]]
-    assert torch.equal(hf_config._reorder_by_head_and_pad(qkv_6x2, shape, 2), expected)
-
-
 @pytest.mark.parametrize("change", [{"heads": 4}, {"head_width": 10}])
 def test_a_shape_that_transformers_has_not_is_refused(change):
     shape = dataclasses.replace(SHAPE, **change)

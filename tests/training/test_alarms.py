@@ -52,23 +52,11 @@ def test_effective_number_is_k_for_equal_weights_and_one_for_a_single_domain():
     assert effective_domains(np.array([0.5, 0.25, 0.25])) == pytest.approx(2**1.5)
 
 
-def test_a_domain_that_is_measured_only_misses_no_rows():
-    watch, weights = begun(), [0.0, 0.5, 0.5]
-    found = [a for step in range(9) for a in after(watch, step, weights, (0, 12, 0))]
-    assert found == [("no-rows", "de")]
-
-
-def test_a_collapse_is_told_at_the_end_of_a_window_and_once():
-    watch, collapsed = begun(), [0.98, 0.01, 0.01]
-    found = [after(watch, step, collapsed) for step in range(12)]
-    assert found == [[], [], [], [("effective-domains", None)], *[[]] * 8]
-
-
-def test_a_collapse_that_comes_back_is_told_again():
+def test_a_collapse_is_told_at_the_end_of_a_window_once_and_again_when_it_comes_back():
     watch = begun()
-    weights = [[0.98, 0.01, 0.01]] * 4 + [EQUAL] * 4 + [[0.01, 0.01, 0.98]] * 4
-    told = [s for s, w in enumerate(weights) if after(watch, s, w)]
-    assert told == [3, 11]
+    weights = [[0.98, 0.01, 0.01]] * 8 + [EQUAL] * 4 + [[0.01, 0.01, 0.98]] * 4
+    found = {s: told for s, w in enumerate(weights) if (told := after(watch, s, w))}
+    assert found == {3: [("effective-domains", None)], 15: [("effective-domains", None)]}
 
 
 def test_weights_that_move_from_domain_to_domain_are_no_collapse():
@@ -80,46 +68,39 @@ def test_weights_that_move_from_domain_to_domain_are_no_collapse():
 def test_a_domain_is_missed_after_a_window_without_rows_and_once():
     watch = begun()
     counts = [(8, 4, 0)] * 2 + [(4, 4, 4)] + [(8, 4, 0)] * 9 + [(4, 4, 4)] + [(8, 4, 0)] * 4
-    found = {s: f for s, c in enumerate(counts) if (f := after(watch, s, count=c))}
+    found = {s: told for s, c in enumerate(counts) if (told := after(watch, s, count=c))}
     # The last row before was that of step 2, then that of step 12.
     assert found == {6: [("no-rows", "de")], 16: [("no-rows", "de")]}
+    # One that is measured only, with a weight of zero, misses none.
+    watch, weights = begun(), [0.0, 0.5, 0.5]
+    found = [told for step in range(9) for told in after(watch, step, weights, (0, 12, 0))]
+    assert found == [("no-rows", "de")]
 
 
-def test_a_mixture_that_was_chosen_is_neither_a_collapse_nor_a_loss():
-    watch = begun(adapts=False)
-    assert [after(watch, s, [1.0, 0.0, 0.0], (12, 0, 0)) for s in range(12)] == [[]] * 12
+def test_of_a_mixture_that_was_chosen_repetition_alone_is_told_and_once():
+    watch = begun(adapts=False, rows=10)
+    found = [after(watch, s, [1.0, 0.0, 0.0], (12, 0, 0), (36 + s, 0, 0)) for s in range(12)]
+    # 40 rows are four epochs of ten, 41 more than that.
+    assert found == [*[[]] * 5, [("epochs", "en")], *[[]] * 6]
 
 
-@pytest.mark.parametrize("adapts", [True, False])
-def test_repetition_is_told_when_the_limit_is_passed_and_once(adapts):
-    watch = begun(adapts=adapts, rows=10)
-    found = [after(watch, s, positions=(n, 40, 3)) for s, n in enumerate((39, 40, 41, 99))]
-    assert found == [[], [], [("epochs", "en")], []]
-
-
-def test_a_gradient_that_is_not_finite_is_told_once():
-    watch = begun()
+def test_a_gradient_that_is_not_finite_is_told_until_it_is_and_once():
+    watch, absent = begun(), statistics([1.0, math.nan, 2.0], rows=(8, 0, 8))
+    lost, sound = (statistics([1.0, number, 2.0]) for number in (math.nan, 1.0))
+    assert watch.after_statistics(6, absent) == []
     (alarm,) = watch.after_statistics(7, statistics([1.0, math.inf, 2.0]))
     assert alarm[:3] == (7, "nan-signal", "hi")
     assert "lower the learning rate" in alarm.message
-    assert watch.after_statistics(8, statistics([1.0, math.nan, 2.0])) == []
-    assert watch.after_statistics(9, statistics([1.0, 1.0, 2.0])) == []
-    assert len(watch.after_statistics(10, statistics([1.0, math.nan, 2.0]))) == 1
+    # Of a domain without rows nothing is measured: the condition neither goes nor comes back.
+    for step, measured in enumerate((lost, absent, lost, sound), start=8):
+        assert watch.after_statistics(step, measured) == []
+    assert len(watch.after_statistics(12, lost)) == 1
 
 
 def test_too_few_rows_for_a_variance_are_told_as_such():
     (alarm,) = begun().after_statistics(0, statistics([1.0] * 3, [4, math.nan, 4], (8, 1, 8)))
     assert alarm.domain == "hi"
     assert "no variance could be estimated from 1 row of hi" in alarm.message
-
-
-def test_a_domain_without_rows_sends_no_signal_and_changes_none():
-    watch, absent = begun(), statistics([1.0, math.nan, 2.0], rows=(8, 0, 8))
-    assert watch.after_statistics(0, absent) == []
-    assert len(watch.after_statistics(1, statistics([1.0, math.nan, 2.0]))) == 1
-    # Nothing was measured of it: the condition neither went nor came back.
-    assert watch.after_statistics(2, absent) == []
-    assert watch.after_statistics(3, statistics([1.0, math.nan, 2.0])) == []
 
 
 def test_every_alarm_says_what_holds():

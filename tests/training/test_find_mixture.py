@@ -2,21 +2,19 @@ import math
 from pathlib import Path
 
 import edits
+import known_law
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from known_law import DOMAINS, LAWS, mixtures
+from known_law import DOMAINS
 from numpy.testing import assert_allclose
 
 from pike_mixing.errors import InputError
-from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.finders.mixing_law import MixingLaw
 from pipeline.evaluation.evaluate import TABLES
 from pipeline.model import checkpoint
-from pipeline.model.transformer import Transformer
 from pipeline.runtime import atomic_files, made_from
-from pipeline.settings import Model
 from pipeline.training import metric_log
 from pipeline.training.find_mixture import find_mixture
 
@@ -79,29 +77,16 @@ def evaluated(folder, loss, *, steps=STEPS, tokens=None):
     )
 
 
-def saved(folder, state, *, steps=STEPS):
-    """A run folder's last checkpoint, of a model of one block."""
-    model = Transformer(Model(layers=1, width=4, heads=1, head_width=4, vocabulary_multiple=8), 8)
-    none_K = torch.zeros(3, dtype=torch.int64)
-    progress = checkpoint.TrainState(steps, state, none_K, none_K)
-    optimizer = torch.optim.SGD(model.parameters())
-    taken = checkpoint.take_snapshot(model, optimizer, progress, "identity")
-    checkpoint.write_checkpoint(folder / "checkpoints" / f"step{steps}", taken)
-
-
 def swarm(root, count=12):
     """Proxy runs whose losses follow the known law."""
-    weights_NxK = mixtures(count)
-    proxies = {}
-    for n, (weights_K, loss_K) in enumerate(
-        zip(weights_NxK, LAWS.losses(weights_NxK), strict=True)
-    ):
-        folder = root / "runs" / f"proxy{n:02}"
-        weights = dict(zip(DOMAINS, weights_K.tolist(), strict=True))
+    listed = {}
+    for proxy in known_law.proxies(count):
+        folder = root / "runs" / proxy.name
+        weights = dict(zip(DOMAINS, proxy.weights_K.tolist(), strict=True))
         trained(folder, method={"weights_by_domain": weights})
-        evaluated(folder, dict(zip(DOMAINS, loss_K.tolist(), strict=True)))
-        proxies[f"proxy{n:02}"] = {"folder": str(folder), "weights_by_domain": weights}
-    return {"finder": "mixing-law", "domains": list(DOMAINS), "options": {}, "proxies": proxies}
+        evaluated(folder, dict(zip(DOMAINS, proxy.loss_K.tolist(), strict=True)))
+        listed[proxy.name] = {"folder": str(folder), "weights_by_domain": weights}
+    return {"finder": "mixing-law", "domains": list(DOMAINS), "options": {}, "proxies": listed}
 
 
 def found(root, settings):
@@ -114,15 +99,9 @@ def found(root, settings):
 def test_a_swarm_becomes_a_mixture(tmp_path):
     settings = swarm(tmp_path)
     record = found(tmp_path, settings)
-    weights_NxK = mixtures(12)
-    runs = [
-        Proxy(f"{n:02}", weights_K=w, loss_K=loss)
-        for n, (w, loss) in enumerate(zip(weights_NxK, LAWS.losses(weights_NxK), strict=True))
-    ]
-    expected_K = MixingLaw().find(Swarm(DOMAINS, runs)).weights_K
+    expected_K = MixingLaw().find(known_law.swarm(12)).weights_K
     assert list(record["weights_by_domain"]) == list(DOMAINS)
     assert_allclose(list(record["weights_by_domain"].values()), expected_K, atol=1e-9)
-    assert sum(record["weights_by_domain"].values()) == pytest.approx(1)
     assert record["stage"] == "mixture"
     # Not where the runs lie, which can be moved.
     for proxy in settings["proxies"].values():
@@ -214,14 +193,13 @@ def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
     folder = tmp_path / "runs" / "doremi"
     trained(folder)
     average_K = torch.tensor([0.5, 0.2, 0.3], dtype=torch.float64)
-    saved(folder, {"average_K": average_K, "dro_K": average_K.flip(0)})
-    proxy = {"folder": str(folder), "weights_by_domain": None}
-    settings = {
-        "finder": "average",
-        "domains": list(DOMAINS),
-        "options": {},
-        "proxies": {"doremi": proxy},
-    }
+    state = {"method.average_K": average_K, "method.dro_K": average_K.flip(0)}
+    facts = {"format": checkpoint.FORMAT, "step": STEPS, "identity": {}}
+    facts |= {"model": {}, "vocabulary": 8}
+    last = folder / "checkpoints" / f"step{STEPS}"
+    checkpoint.write_checkpoint(last, checkpoint.Snapshot({}, state, facts))
+    settings = {"finder": "average", "domains": list(DOMAINS), "options": {}}
+    settings["proxies"] = {"doremi": {"folder": str(folder), "weights_by_domain": None}}
     record = found(tmp_path, settings)
     assert record["weights_by_domain"] == pytest.approx({"code": 0.5, "prose": 0.2, "talk": 0.3})
     assert set(record["inputs"]) == {
@@ -231,10 +209,10 @@ def test_the_average_is_read_from_the_last_checkpoint(tmp_path):
     turned = settings | {"domains": ["talk", "code", "prose"]}
     with pytest.raises(InputError, match="doremi has the domains in the order code, prose, talk"):
         found(tmp_path, turned)
-    (folder / "checkpoints" / f"step{STEPS}" / "training.safetensors").write_bytes(b"half")
+    (last / "training.safetensors").write_bytes(b"half")
     with pytest.raises(InputError, match=r"training\.safetensors is damaged"):
         found(tmp_path, settings)
-    atomic_files.remove_path(folder / "checkpoints")
+    atomic_files.remove_path(last)
     with pytest.raises(InputError, match="doremi has no checkpoint of its last step"):
         found(tmp_path, settings)
 
@@ -244,20 +222,15 @@ def best(tmp_path):
     return swarm(tmp_path, 3) | {"finder": "best"}
 
 
-def test_domains_of_a_loss_are_matched_by_name(tmp_path, best):
-    straight = found(tmp_path, best)
-    turned = found(tmp_path, best | {"domains": ["talk", "code", "prose"]})
-    assert turned["weights_by_domain"] == pytest.approx(straight["weights_by_domain"])
-    assert turned["diagnostics"]["run"] == straight["diagnostics"]["run"]
-
-
-def test_domains_evaluated_besides_are_left_out(tmp_path, best):
-    before = found(tmp_path, best)["diagnostics"]
-    for n, name in enumerate(best["proxies"]):
-        folder = tmp_path / "runs" / name
-        loss = dict(zip(DOMAINS, LAWS.losses(mixtures(3))[n].tolist(), strict=True))
-        evaluated(folder, {"elsewhere": 99.0, **loss})
-    assert found(tmp_path, best)["diagnostics"] == before
+def test_domains_of_a_loss_are_matched_by_name_and_others_left_out(tmp_path, best):
+    for name, code in (("proxy00", 3.0), ("proxy01", 1.0), ("proxy02", 2.0)):
+        loss = {"elsewhere": 99.0, "talk": 0.5, "prose": 1.5, "code": code}
+        evaluated(tmp_path / "runs" / name, loss)
+    best["options"] = {"target": {"code": 1, "prose": 0, "talk": 0}}
+    record = found(tmp_path, best | {"domains": ["talk", "code", "prose"]})
+    assert record["diagnostics"]["run"] == "proxy01"
+    expected = best["proxies"]["proxy01"]["weights_by_domain"]
+    assert record["weights_by_domain"] == pytest.approx(expected)
 
 
 def refused(root, settings, match):
@@ -271,46 +244,40 @@ def refused(root, settings, match):
     [
         ({"finder": "bets"}, "'bets' is unknown: did you mean 'best'"),
         ({"options": {"kll": 1}}, "options: 'kll' is unknown: did you mean"),
-        ({"options": {"kl": -1}}, "options.kl: must not be negative"),
-        ({"domains": []}, "domains: name at least one"),
         ({"domains": ["code", "code"]}, "'code' is named twice"),
         ({"domains": ["code", "prose"]}, "'talk' is unknown"),
         ({"domains": [*DOMAINS, "new"]}, "weights_by_domain: domain 'new' has no weight"),
-        ({}, r"3 proxy run\(s\) are too few, at least 5 are needed"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(tmp_path, changes, told):
     refused(tmp_path, swarm(tmp_path, 3) | changes, told)
 
 
-REFUSED = {
-    "unfinished": (
-        edits.remove("manifest.json"),
-        "proxy proxy01: .* does not exist: train the run to its end first",
-    ),
-    "of other domains": (
-        lambda folder: trained(folder, domains=("code", "prose")),
-        "proxy proxy01 trained on code, prose, but a mixture of code, prose, t",
-    ),
-    "not evaluated": (
-        edits.remove("evaluations"),
-        "proxy01 has no losses on the search split after its last step .*: "
-        "run `pike evaluate` .* with `search: true`",
-    ),
-    "evaluated before its last step": (
-        lambda folder: trained(folder, steps=2 * STEPS),
-        "proxy01 has no losses on the search split after its last step",
-    ),
-    "not evaluated on a domain": (
-        lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
-        "proxy01 was not evaluated on talk",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_a_proxy_that_nothing_can_be_found_from_is_refused(tmp_path, best, name):
-    harm, told = REFUSED[name]
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        (edits.remove("manifest.json"), "proxy01: .* does not exist: train the run to its end"),
+        (
+            lambda folder: trained(folder, domains=("code", "prose")),
+            "proxy01 trained on code, prose, but a mixture of code, prose, t",
+        ),
+        (
+            edits.remove("evaluations"),
+            "proxy01 has no losses on the search split after its last step .*: "
+            "run `pike evaluate` .* with `search: true`",
+        ),
+        (
+            lambda folder: trained(folder, steps=2 * STEPS),
+            "proxy01 has no losses on the search split after its last step",
+        ),
+        (
+            lambda folder: evaluated(folder, {"code": 1.0, "prose": 2.0}),
+            "proxy01 was not evaluated on talk",
+        ),
+    ],
+    ids=["unfinished", "other domains", "not evaluated", "not at its end", "not on a domain"],
+)
+def test_a_proxy_that_nothing_can_be_found_from_is_refused(tmp_path, best, harm, told):
     harm(tmp_path / "runs" / "proxy01")
     refused(tmp_path, best, told)
 

@@ -1,9 +1,8 @@
 """Beginning a run, going on with it, and beginning anew."""
 
-import importlib
 import json
+import re
 import shutil
-import sys
 from pathlib import Path
 
 import edits
@@ -18,23 +17,18 @@ from pipeline.training.metric_log import LOG
 ANEW = {"peak_learning_rate": 0.02}
 
 
-HARMS = {
-    "a checkpoint deleted": (edits.remove("checkpoints/step3"), 1),
-    "the last one cut in half": (edits.cut("checkpoints/step6/model.safetensors"), 1),
-    "all without content": (
-        lambda f: [path.write_bytes(b"{}") for path in f.glob("checkpoints/step*/manifest.json")],
-        0,
-    ),
-}
-"""What happens to a finished run's folder, and how often the run has gone on afterwards."""
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", HARMS)
+@pytest.mark.parametrize(
+    ("harm", "resumes"),
+    [
+        (edits.cut("checkpoints/step6/model.safetensors"), 1),
+        (lambda f: [edits.put(str(path), "{}")(f) for path in f.glob("*/step*/manifest.json")], 0),
+    ],
+    ids=["the last checkpoint cut in half", "all without content"],
+)
 def test_a_run_ends_with_the_same_bits_whatever_happened_to_its_folder(
-    finished, corpora, piked, name
+    finished, corpora, piked, harm, resumes
 ):
-    harm, resumes = HARMS[name]
     harm(finished.parent)
     assert train(finished, corpora) == outcome(piked)
     assert manifest(finished)["resumes"] == resumes
@@ -63,59 +57,42 @@ def test_a_finished_run_is_trained_anew_and_one_killed_before_its_manifest_is_no
     assert "starting anew" in trained()
 
 
-LATE = """
-import dataclasses, importlib, importlib.util, sys
+MINE = """
+import dataclasses, importlib.util
 import numpy as np
 from pike_mixing.interface import Method
-
-def late():
-    {how}
-    return helper
 
 @dataclasses.dataclass(frozen=True)
 class Mine(Method):
     def init(self, domains, seed):
-        return {{"weights_K": np.full(len(domains), 1 / len(domains))}}
+        return {"weights_K": np.full(len(domains), 1 / len(domains))}
 
     def observe(self, state, signals):
-        lean_K = 1 + late().LEAN * np.arange(len(state["weights_K"]))
-        return {{"weights_K": lean_K / lean_K.sum()}}
+        spec = importlib.util.spec_from_file_location("no_name_of_a_file", "late_helper.py")
+        helper = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(helper)
+        lean_K = 1 + helper.LEAN * np.arange(len(state["weights_K"]))
+        return {"weights_K": lean_K / lean_K.sum()}
 """
-FROM_PATH = """spec = importlib.util.spec_from_file_location("no_name_of_a_file", {path!r})
-    helper = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(helper)"""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "how",
-    [
-        'helper = importlib.import_module("late_" + "helper")',
-        FROM_PATH.format(path="late_helper.py"),
-    ],
-    ids=["a computed name", "a path"],
-)
-def test_a_helper_that_a_hook_imports_is_what_a_run_is_made_from(
-    make_run, corpora, tmp_path, monkeypatch, how
+def test_a_helper_that_a_hook_loads_from_a_path_is_what_a_run_is_made_from(
+    make_run, corpora, own_modules, monkeypatch
 ):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    rule = f"mine_{abs(hash(how))}"
-    edits.put(f"{rule}.py", LATE.format(how=how))(tmp_path)
-    run = make_run("late", rule=f"{rule}:Mine", method={})
+    monkeypatch.chdir(own_modules)
+    edits.put("mine.py", MINE)(own_modules)
+    run = make_run("late", rule="mine:Mine", method={})
 
     def trained(lean):
-        edits.put("late_helper.py", f"LEAN = {lean}\n")(tmp_path)
+        edits.put("late_helper.py", f"LEAN = {lean}\n")(own_modules)
         # As a process of its own.
-        for name in ("late_helper", "no_name_of_a_file"):
-            sys.modules.pop(name, None)
         monkeypatch.setattr(code_fingerprint, "_run", {})
-        importlib.invalidate_caches()
-        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        shutil.rmtree(own_modules / "__pycache__", ignore_errors=True)
         train(run, corpora)
         # Beside it stand the modules of these tests.
         loaded = manifest(run)["code"]["loaded"]
-        assert f"{rule}.py" not in loaded
+        assert "mine.py" not in loaded
         return manifest(run)["weights_sha256"], loaded["late_helper.py"]
 
     def stopped():
@@ -185,32 +162,27 @@ def test_a_run_goes_on_after_a_kill_behind_a_deleted_checkpoint(
 
 
 @pytest.mark.slow
-def test_a_damaged_checkpoint_is_not_vouched_for(finished, corpora, piked):
-    """Going on reads the last one alone."""
+@pytest.mark.parametrize(
+    ("harm", "says", "remedy"),
+    [
+        (
+            edits.flip(f"checkpoints/step3/{checkpoint.MODEL}", -1),
+            r"step3/model\.safetensors is damaged: .*train again",
+            "checkpoints/step3",
+        ),
+        (edits.remove(LOG), "not hold all records up to step 6: delete ", "checkpoints"),
+    ],
+    ids=["a checkpoint before the last", "records"],
+)
+def test_what_is_damaged_is_not_vouched_for_until_it_is_deleted_as_the_message_says(
+    finished, corpora, piked, harm, says, remedy
+):
+    """Going on reads the last checkpoint alone."""
     (finished.parent / atomic_files.MANIFEST).unlink()
-    folder = finished.parent / "checkpoints" / "step3"
-    edits.flip(checkpoint.MODEL, -1)(folder)
-    message = refused(finished, corpora)
-    assert "model.safetensors is damaged: " in message
-    assert "train again" in message
+    harm(finished.parent)
+    assert re.search(says, refused(finished, corpora))
     assert not (finished.parent / atomic_files.MANIFEST).exists()
-    # As the message says.
-    shutil.rmtree(folder)
-    assert train(finished, corpora) == outcome(piked)
-    sums = {n: s["sha256"] for n, s in manifest(finished)["files"].items() if "checkpoints" in n}
-    assert sums == {
-        f"checkpoints/step{n}/model.safetensors": s
-        for n, s in outcome(piked)["checkpoints"].items()
-    }
-
-
-@pytest.mark.slow
-def test_lost_records_are_not_papered_over(finished, corpora, piked):
-    (finished.parent / LOG).unlink()
-    (finished.parent / atomic_files.MANIFEST).unlink()
-    assert "not hold all records up to step 6: delete " in refused(finished, corpora)
-    # As the message says.
-    shutil.rmtree(finished.parent / "checkpoints")
+    shutil.rmtree(finished.parent / remedy)
     assert train(finished, corpora) == outcome(piked)
 
 

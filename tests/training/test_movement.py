@@ -1,12 +1,10 @@
 """Methods that never move a row: three domains, twelve rows of a batch, windows of four steps."""
 
 import logging
-import math
 
 import numpy as np
 import pytest
 from recipes import recipe
-from safetensors.numpy import load, save
 from watched import Watched
 
 from pike_mixing import interface, method_registry
@@ -177,24 +175,3 @@ def test_which_methods_can_fail_to_move():
         }.items()
     }
     assert [rule for rule, can in built.items() if can] == ["pike", "odm", "famo", "pcgrad"]
-
-
-@pytest.mark.parametrize("kept", [3, 7, 18])
-def test_a_run_that_goes_on_tells_the_same(kept):
-    def measured_and_played(watch, counts, begin, end):
-        told = {}
-        for step in range(begin, end):
-            if step % 3 == 2:
-                watch.after_statistics(step, statistics((step, 1, 1), (step, 2, 2)))
-            told |= played(watch, counts, apart(1e-4 * math.sin(step)), step + 1, begin=step)
-        return told
-
-    whole = measured_and_played(*begun(), 0, 20)
-    watch, counts = begun()
-    told = measured_and_played(watch, counts, 0, kept)
-    saved = save(watch.state)
-    watch, counts = begun()
-    watch.state = load(saved)
-    assert told | measured_and_played(watch, counts, kept, 20) == whole
-    # Step 1 has the first change.
-    assert list(whole) == [4, 19]

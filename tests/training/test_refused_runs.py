@@ -32,8 +32,8 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
         (
             {"training": {"rows": 10_000}},
             [
-                f"domain '{d}' has .* fewer than one batch of 10000 .scenarios.languages.: give its"
-                for d in ("easy", "hard")
+                r"domain 'easy' has .* fewer than one batch of 10000 .*: give its",
+                "domain 'hard' has",
             ],
         ),
         ({"training": {"max_epochs": 0.01}}, [r"trains on [\d,]+ rows.*be read 0\.01 times"]),
@@ -42,16 +42,13 @@ def test_a_loss_that_is_no_number_stops_the_run(make_run, corpora, capsys):
             [r"model '.*' has [\d,]+ parameters, which take [\d,.]+ GiB.*lower its layers, width"],
         ),
         ({"domains": ["easy", "missing"]}, ["missing holds no finished corpus", "pack it first"]),
-        *(
-            (
-                {
-                    "rule": "pike",
-                    "method": {"zeta1": 0.5, "zeta2": 0.1, "rows": 3, "batch": batch},
-                    "training": {"statistics_microbatch": 6},
-                },
-                [r"in micro-batches of 6 \(training.statistics_microbatch\).*lower the latter"],
-            )
-            for batch in ("fresh", "training")
+        (
+            {
+                "rule": "pike",
+                "method": {"zeta1": 0.5, "zeta2": 0.1, "rows": 3},
+                "training": {"statistics_microbatch": 6},
+            },
+            [r"in micro-batches of 6 \(training.statistics_microbatch\).*lower the latter"],
         ),
         (
             {"rule": "doremi", "method": {"reference": "mix"}},

@@ -10,12 +10,19 @@ import pytest
 from pipeline.runtime import signal_handler
 
 
-def test_a_signal_to_save_is_told_once_and_ends_nothing():
-    with signal_handler.handle_signals() as asked:
-        signal.raise_signal(signal.SIGUSR1)
+@pytest.mark.parametrize("name", signal_handler.SAVES)
+def test_the_signal_to_save_is_told_once_and_ends_nothing(name):
+    number = signal.Signals[f"SIG{name}"]
+    handled = [*signal_handler.STOPS, signal.SIGUSR1, signal.SIGUSR2]
+    before = [signal.getsignal(one) for one in handled]
+    with signal_handler.handle_signals(name) as asked:
+        (other,) = {signal.SIGUSR1, signal.SIGUSR2} - {number}
+        assert signal.getsignal(other) == signal.SIG_DFL
+        signal.raise_signal(number)
         assert asked.take_save_or_stop_request()
         assert not asked.take_save_or_stop_request()
         asked.raise_if_stop_taken()
+    assert [signal.getsignal(one) for one in handled] == before
 
 
 def test_a_signal_that_comes_while_one_looks_is_told_at_the_next_look():
@@ -56,21 +63,6 @@ def test_torchrun_hands_ctrl_c_on_to_processes_that_had_it_from_the_terminal():
         assert asked.take_save_or_stop_request()
         with pytest.raises(signal_handler.Interrupted, match="SIGINT"):
             asked.raise_if_stop_taken()
-
-
-def test_the_signal_to_save_can_be_another_one():
-    with signal_handler.handle_signals("USR2") as asked:
-        assert signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL
-        signal.raise_signal(signal.SIGUSR2)
-        assert asked.take_save_or_stop_request()
-
-
-def test_handlers_are_as_before_afterwards():
-    before = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
-    with signal_handler.handle_signals():
-        pass
-    after = [signal.getsignal(number) for number in (*signal_handler.STOPS, signal.SIGUSR1)]
-    assert after == before
 
 
 def test_a_thread_that_is_not_the_main_one_notes_nothing():

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pike_mixing.errors import InputError
-from pipeline import __main__, cli
+from pipeline import __main__
 from pipeline.evaluation.evaluate import TABLES, write_tables
 from pipeline.runtime import atomic_files
 from pipeline.training import metric_log, track
@@ -201,9 +201,3 @@ def test_a_damaged_record_is_named(results, tmp_path):
     (copy / RUN / "weights.parquet").write_bytes(b"no parquet")
     with pytest.raises(InputError, match=r"seed0: .*`pike verify .*seed0` names what is damaged"):
         track._read_tracked_run(copy, copy / RUN)
-
-
-def test_the_command_offers_every_tracker():
-    [command] = [one for one in cli.commands() if one.name == "track"]
-    [choices] = [how["choices"] for _, _, how in command.arguments if "choices" in how]
-    assert tuple(choices) == tuple(track.TRACKERS)

@@ -39,10 +39,10 @@ def test_a_run_ends_with_checkpoints_records_and_a_manifest(make_run, corpora):
     assert found["parameters"] == sum(p.numel() for p in net.parameters())
     assert found["wall_seconds"] > 0
     assert found["tokens_per_second"] == pytest.approx(found["tokens"] / found["wall_seconds"])
-    assert set(found["files"]) == {
-        *(f"{table}.parquet" for table in TABLES),
-        *(f"checkpoints/step{n}/model.safetensors" for n in (0, 3, 6)),
-    }
+    sums = {name: file["sha256"] for name, file in found["files"].items()}
+    for step, sha256 in result["checkpoints"].items():
+        assert sums.pop(f"checkpoints/step{step}/model.safetensors") == sha256
+    assert set(sums) == {f"{table}.parquet" for table in TABLES}
     assert list(found["inputs"]) == [
         os.path.relpath(corpora / domain / atomic_files.MANIFEST, run.parent)
         for domain in ("easy", "hard")
@@ -64,6 +64,8 @@ def test_every_step_is_recorded(mixed):
         own = [row["loss"] for row in losses if row["step"] == step["step"]]
         assert step["loss"] == pytest.approx(sum(own) / 2)
     assert rows(result, "weights")[0] == {"step": 0, "domain": "easy", "weight": 0.5, "count": 3}
+    # Nothing is known of the peak of a CPU.
+    assert pq.read_table(mixed / "steps.parquet")["model_flops_utilisation"].null_count == 6
 
 
 @pytest.mark.slow
@@ -78,11 +80,6 @@ def test_the_pace_of_every_step_is_recorded(make_run, corpora):
         expected = flops * row["tokens_per_second"] / 1e9
         assert row["model_flops_utilisation"] == pytest.approx(expected)
         assert 2**20 < row["memory_bytes"] < 2**36
-
-
-def test_without_a_known_peak_there_is_no_utilisation(mixed):
-    steps = pq.read_table(mixed / "steps.parquet")
-    assert steps["model_flops_utilisation"].null_count == 6
 
 
 @pytest.mark.slow
@@ -129,7 +126,7 @@ def test_statistics_do_not_change_the_rows_that_are_trained_on(make_run, corpora
 # Statistics.
 
 
-def test_pike_measures_when_it_is_due_and_its_weights_move(piked):
+def test_pike_measures_when_it_is_due(piked):
     result = outcome(piked)
     statistics = rows(result, "gradient_statistics")
     assert [(row["step"], row["domain"]) for row in statistics] == [
@@ -144,14 +141,9 @@ def test_pike_measures_when_it_is_due_and_its_weights_move(piked):
     )
     assert seconds[::2] == seconds[1::2]
     assert all(0 < a < b for a, b in zip(seconds[::2], of_steps[::2], strict=True))
-    weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
-    assert weights[0] != 0.5
-    assert weights[0] == weights[1]
-    assert len(set(weights)) == 3
-    assert any(row["count"] != 3 for row in rows(result, "weights"))
 
 
-def test_recorded_weights_follow_from_recorded_statistics(piked):
+def test_recorded_weights_follow_from_recorded_statistics_and_counts_from_them(piked):
     result = outcome(piked)
     statistics, weights = rows(result, "gradient_statistics"), rows(result, "weights")
     log_weights_K = torch.zeros(2, dtype=torch.float64)
@@ -163,6 +155,9 @@ def test_recorded_weights_follow_from_recorded_statistics(piked):
         expected_K = torch.softmax(log_weights_K, dim=0).tolist()
         own = [row["weight"] for row in weights if row["step"] == step]
         assert own == pytest.approx(expected_K, rel=1e-12)
+        counts = [row["count"] for row in weights if row["step"] == step]
+        assert counts == apportion(np.array(own), 6).tolist()
+    assert len({row["weight"] for row in weights if row["domain"] == "easy"}) == 3
 
 
 @pytest.mark.slow
@@ -185,25 +180,14 @@ def test_statistics_of_the_training_batch_come_from_its_rows(make_run, corpora, 
     assert [row["loss"] for row in statistics[:2]] == pytest.approx(
         [row["loss"] for row in losses[:2]]
     )
-    assert [(row["step"], row["domain"]) for row in statistics] == [
-        (step, domain) for step in (0, 2, 4) for domain in ("easy", "hard")
-    ]
     # They come out of the step's own pass, and count from the next step on.
     seconds = pq.read_table(tmp_path / "run" / "gradient_statistics.parquet")["seconds"]
-    assert seconds.null_count == len(statistics)
+    assert seconds.null_count == len(statistics) == 6
     weights = [row["weight"] for row in rows(result, "weights") if row["domain"] == "easy"]
     assert [a != b for a, b in itertools.pairwise(weights)] == [True, False, True, False, True]
 
 
 # The seams, with toy methods that no table knows.
-
-
-@dataclasses.dataclass(frozen=True)
-class Weighted(Mix):
-    """Says in numbers what Mix leaves unsaid."""
-
-    def loss_weights(self, state, signals):
-        return signals.count_K / signals.batch_rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,15 +207,6 @@ class Watching(Mix):
             rows_K = signals.statistics.rows_K
             state = {**state, "measured": state.get("measured", np.zeros(2)) + rows_K}
         return state
-
-
-@pytest.mark.slow
-def test_weights_of_the_losses_that_are_the_shares_give_mixs_bits(make_run, corpora, mixed):
-    weighted = train_with(Weighted(), make_run(), corpora)
-    assert {row["coefficient"] for row in weighted.pop("coefficients").to_pylist()} == {0.5}
-    plain = outcome(mixed)
-    assert plain.pop("coefficients").num_rows == 0
-    assert weighted == plain
 
 
 @pytest.mark.slow
@@ -281,19 +256,18 @@ def test_a_domain_that_gets_worse_is_recorded_and_moves_no_weight(make_run, corp
 
 
 @pytest.mark.slow
-def test_pike_that_moves_no_row_says_so_and_a_working_one_does_not(make_run, corpora, pike):
+def test_pike_that_moves_no_row_says_so(make_run, corpora, pike):
     training = {"steps": 12, "checkpoint_every": 4, "resume_every": 2, "alarms": {"window": 5}}
     small = pike["method"] | {"zeta1": 1e-6, "zeta2": 1e-6}
-    kinds = {"working": pike, "silent": pike | {"method": small}, "mix": {}}
-    found = {n: train(make_run(n, training=training, **k), corpora) for n, k in kinds.items()}
-    told = {
-        n: {r["step"]: r["message"] for r in rows(of, "alarms") if r["kind"] == "never-moved"}
-        for n, of in found.items()
-    }
-    assert told["working"] == told["mix"] == {}
+    run = make_run(training=training, **pike | {"method": small})
+    found = train(run, corpora)
+    told = {r["step"]: r["message"] for r in rows(found, "alarms") if r["kind"] == "never-moved"}
     # Measured from step 0 on: the first window ends with step 4.
-    assert list(told["silent"]) == [4, 11]
-    assert "raise zeta1 and zeta2 by about" in told["silent"][11]
-    assert "by what was measured zeta1 = " in told["silent"][4]
-    weights = {n: of["checkpoints"][12] for n, of in found.items()}
-    assert weights["silent"] == weights["mix"] != weights["working"]
+    assert list(told) == [4, 11]
+    assert "raise zeta1 and zeta2 by about" in told[11]
+    assert "by what was measured zeta1 = " in told[4]
+    # Going on within each of the two spans tells the same.
+    for lost in ((12,), (8, 12)):
+        for step in lost:
+            shutil.rmtree(run.parent / "checkpoints" / f"step{step}")
+        assert train(run, corpora) == found
