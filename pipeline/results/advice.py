@@ -159,7 +159,8 @@ MOST_NAMED = 4
 """More domains of little text, or methods and domains of an alarm, are counted, not named."""
 NEVER_MOVED = "never-moved"
 ALARMS = {
-    NEVER_MOVED: "the method never moved a row, so its runs trained with its initial weights",
+    NEVER_MOVED: "the method never changed how many rows a domain had in a batch, so its runs "
+    "trained with its initial weights",
     "effective-domains": "the sampling weights collapsed onto few domains",
     "no-rows": "a domain had no row for many steps",
     "epochs": "a domain's text was read more often than the limit (4 times by default)",
@@ -399,7 +400,7 @@ def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
         text += f"; domains: {names_text(alarm['domains'], most=MOST_NAMED)}"
     still = {m["method"] for m in alarm["methods"] if m["runs"] == m["of_runs"]}
     if alarm["kind"] == NEVER_MOVED and still.issuperset(compared):
-        text += f". No method moved a row: initial weights were compared with {against}"
+        text += f". No method changed the rows: initial weights were compared with {against}"
     return f"{text[0].upper()}{text[1:]}."
 
 

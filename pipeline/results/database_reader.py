@@ -103,13 +103,13 @@ def log_database_and_staleness(connection: duckdb.DuckDBPyConnection, database: 
         every = []
     for one in every:
         config = json.loads(one["config"])
-        folder = f" of {config['results']}" if config.get("results") else ""
-        runs = "runs"
+        folder = f" (made in {config['results']})" if config.get("results") else ""
+        runs = f"{one['runs']:,} runs"
         if is_of_some_runs(database):
-            runs = f"of its runs; for all of them, ask {whole_database_hint(database)}"
+            runs = f"{one['runs']:,} of its runs; for all, ask {whole_database_hint(database)}"
         elif serving := _count_unrequested_runs(connection, config):
-            runs = f"runs, of which {serving:,} chose settings or weights for the others"
-        facts = f", experiment {one['name']}{folder}, {one['runs']:,} {runs}"
+            runs = f"{one['runs'] - serving:,} runs, and {serving:,} that chose settings for them"
+        facts = f", experiment {one['name']}{folder}: {runs}"
     log.info("Answer from %s%s", database, facts)
     _warn_if_outdated(database, _changed_inputs(database))
 

@@ -24,9 +24,9 @@ SIGNS = {
 """What stands behind a cell with a mark that is no style."""
 
 NOTES = {
-    "bold": "Bold: the best of its column, and ahead of the baseline, or of what the column is "
-    f"against, by the paired test over at least {LEAST_SEEDS} seeds (boards: scenarios), corrected "
-    "for all methods of the section.",
+    "bold": "Bold: the best of its column, and shown to be ahead of the baseline (or of what the "
+    f"column compares with) by a paired test over at least {LEAST_SEEDS} seeds (on boards: "
+    "scenarios). The test is corrected for the number of methods in the section.",
     "underlined": "Underlined: the best of its column, but not shown to be ahead of the baseline; "
     "or the baseline itself.",
     "beats": "Underlined: PiKE or Balanced-PiKE, and ahead of Mix, Round-Robin and Random, by the "
@@ -35,12 +35,12 @@ NOTES = {
     "faint": f"{RING}, in grey: not above chance: its interval reaches down to it.",
     "collapsed": f"{SIGNS['collapsed']}: some runs collapsed: in their last quarter the rows "
     "spread over fewer than 1.3 effective domains, or a domain had no row for a quarter of it.",
-    "unmoved": f"{SIGNS['unmoved']}: in some runs the method never moved a row, so that they "
-    "trained as its initial weights alone do (alarm never-moved).",
+    "unmoved": f"{SIGNS['unmoved']}: in some runs the method never changed how many rows a domain "
+    "had in a batch, so they trained as with its initial weights (alarm never-moved).",
     "one_seed": f"{SIGNS['one_seed']}: one seed: the interval is over documents or items alone; "
     "another seed may differ by more.",
-    "other_sign": f"{SIGNS['other_sign']}: over the seeds that this method and the baseline (Mix) "
-    "both have, it does not differ in this direction: the means are made by other seeds, too.",
+    "other_sign": f"{SIGNS['other_sign']}: the two means are over different seeds. Over the seeds "
+    "that this method and the baseline (Mix) share, the difference has another sign.",
 }
 """What each mark means."""
 

@@ -155,9 +155,9 @@ def test_each_kind_of_alarm_is_one_line_and_counted_in_the_summary(empty):
         )
     (place,) = advice.read_decisions(empty)
     assert [warning for warning in place["warnings"] if "alarm" in warning] == [
-        "The method never moved a row, so its runs trained with its initial weights (alarm "
-        "never-moved): PiKE (3 of 3 runs). No method moved a row: initial weights were "
-        "compared with Mix.",
+        "The method never changed how many rows a domain had in a batch, so its runs trained with "
+        "its initial weights (alarm never-moved): PiKE (3 of 3 runs). No method changed the rows: "
+        "initial weights were compared with Mix.",
         "A domain's text was read more often than the limit (4 times by default) (alarm epochs): "
         "Mix (3 of 3 runs), PiKE (3 of 3 runs); domains: code, prose.",
     ]
@@ -389,5 +389,5 @@ def test_one_axis_that_hopeless_methods_do_not_rule():
 
 def test_signs_say_in_how_many_of_how_many_runs():
     (note,) = number_marks.notes_with_counts({"PiKE": {"unmoved": "3 of 5"}, "Mix": {}})
-    assert note.startswith("§: in some runs the method never moved a row")
+    assert note.startswith("§: in some runs the method never changed how many rows")
     assert note.endswith("(alarm never-moved). PiKE: 3 of 5 runs.")

@@ -250,7 +250,7 @@ def test_the_first_line_counts_the_runs_that_served_others(tmp_path, caplog):
             insert(connection, "runs", run=f"s/m/{method}/seed{seed}", **names)
     caplog.set_level("INFO")
     answer_query("select 1", path)
-    end = "experiment e, 5 runs, of which 2 chose settings or weights for the others\n"
+    end = "experiment e: 3 runs, and 2 that chose settings for them\n"
     assert f"Answer from {path}, {end}" in caplog.text
     with pytest.raises(InputError, match=rf"is a folder: give its database, {path}$"):
         answer_query("select 1", tmp_path)
@@ -272,7 +272,7 @@ def test_a_database_of_some_runs_names_the_one_of_all(tmp_path, monkeypatch, cap
     monkeypatch.setattr(result_manifests, "outdated_code_parts", lambda *_: [])
     monkeypatch.setattr(made_from, "differences_from_today_if_finished", lambda *_: [])
     describe_claims(None)
-    assert f"{part}, experiment e, 0 of its runs; for all of them, ask {whole}" in caplog.text
+    assert f"{part}, experiment e: 0 of its runs; for all, ask {whole}" in caplog.text
     # Where to ask for all is said once.
     assert "claims about other runs than those are `not run` here\n" in caplog.text
     assert caplog.text.count("ask ") == 1

@@ -63,7 +63,7 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     explain_artifact("table/claims", None)
     # Whoever has several is told first which one answers.
     said = [one.message for one in caplog.records if one.message.startswith("Answer from ")]
-    source = "Answer from restored/pike.duckdb, experiment miniature, 24 runs"
+    source = "Answer from restored/pike.duckdb, experiment miniature: 24 runs"
     assert said == [source] * 4
     assert caplog.records[0].message == source
     lines = describe_claims(made / "pike.duckdb").splitlines()

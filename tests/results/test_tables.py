@@ -98,7 +98,7 @@ def test_what_an_alarm_makes_doubtful_is_signed_and_explained():
     settings, block = tables.TableSettings("accuracy"), tables.make_section(cells)
     text = tables.as_markdown(settings, [block])
     assert "| a | 2.00 ± 0.10†¹ |\n| b | **1.00§** |\n| c | 3.00 |" in text
-    assert "§: in some runs the method never moved a row" in text
+    assert "§: in some runs the method never changed how many rows" in text
     tex = tables.as_latex(settings, [block])
     assert r"a & 2.00 $\pm$ 0.10\dag{}$^1$ \\" in tex
     assert r"\textbf{1.00\S{}}" in tex
