@@ -57,6 +57,11 @@ def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
     )
 
 
+def test_a_step_before_the_first_is_refused():
+    with pytest.raises(InputError, match="step: -1 must be a whole number, at least 0"):
+        ADO().observe(ADO().init(DOMAINS, 0), Signals(-1, 4, **GIVEN))
+
+
 def test_a_gradient_that_is_lost_is_not_absent():
     gram_KxK = np.array([[math.nan, math.nan], [math.nan, 4]])
     message = "gram_KxK of the run's domain 1 is nan, but the batch has 2 rows of it: training div"
