@@ -1,10 +1,22 @@
-"""Scaling laws fitted to losses over rows."""
+"""The lowest point of a simplex where rounding goes round, scaling laws."""
 
 import numpy as np
 import pytest
 from arrays import assert_close
 
 from pike_mixing.numerics import laws
+from pike_mixing.numerics.simplex import lowest_point
+
+
+def test_a_search_in_which_domains_enter_and_leave_for_ever_ends_at_the_optimum():
+    # 24 gradients in 3 dimensions, the longest 10,000 times the shortest.
+    draw, lengths = np.random.default_rng(1), np.random.default_rng(2).random((24, 1))
+    gradient_PxD = draw.standard_normal((24, 3)) * 100 * 10 ** (4 * lengths)
+    point = lowest_point(0.4 * gradient_PxD[:, 0], 1.0, gradient_PxD @ gradient_PxD.T)
+    assert point.is_optimal
+    assert point.weights_P.min() >= 0
+    assert point.weights_P.sum().item() == pytest.approx(1)
+
 
 LAWS = [
     [2.0, 0.6, 0.3],
