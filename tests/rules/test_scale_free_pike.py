@@ -88,6 +88,16 @@ def test_what_is_ahead_gets_rows_however_small_a_part_of_its_loss_has_fallen():
     assert level < 0.3
 
 
+def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
+    # The variance of a row is that of the losses behind the first.
+    steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
+    state = after(ScaleFreePiKE(), steps)[-1]
+    with np.errstate(over="ignore"):
+        fall_2, _ = normalised_loss_decreases_and_variances(state, np.ones(2))
+    assert np.isfinite(ScaleFreePiKE().weights(state, 7)).all()
+    assert fall_2[0] > fall_2[1] == 0
+
+
 def test_a_target_weighs_gradients_and_falls():
     # Equal gradients, equal falls, but only the first domain counts: as above.
     level = {"code": 1, "prose": 1}
