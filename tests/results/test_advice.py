@@ -189,7 +189,7 @@ def test_a_rule_that_never_moved_a_row_is_its_first_weights(empty, target, unmov
     (place,) = advice.read_decisions(empty)
     assert place["text"][0] == said
     # Once, whatever marks the method has beside the alarm.
-    (warning,) = [one for one in place["warnings"] if "never moved" in one]
+    (warning,) = [one for one in place["warnings"] if "never-moved" in one]
     assert f"PiKE ({unmoved} of 3 runs)" in warning
     copied = advice.copyable_snippets(place)["python"]
     assert ("make('fixed', weights_by_domain={'a': 0.25, 'b': 0.75})" in copied) == (unmoved == 3)

@@ -1,13 +1,14 @@
 """Arrays that tests compare, and what a rule makes of gradients and of their statistics."""
 
 import json
+import string
 from pathlib import Path
 
 import numpy as np
 
 from pike_mixing.interface import Signals, Statistics
 
-NAMES = ("en", "hi", "de", "code", "web", "wiki")
+NAMES = ("en", "hi", "de", "code", "web", "wiki", *string.ascii_lowercase)
 
 
 def recorded(rule):
@@ -48,9 +49,11 @@ def observed(method, *steps, domains=None):
 
 
 def combined(method, gradient_KxD, *, step=4, seed=3, loss_K=None):
-    """A rule's coefficients of these gradients, at its first step."""
-    state, gram_KxK = method.init(NAMES[: len(gradient_KxD)], seed), gradient_KxD @ gradient_KxD.T
-    return method.gradient_coefficients(state, seen(step, gram_KxK=gram_KxK, loss_K=loss_K))
+    """A rule's coefficients of these gradients, at its first step; losses are 1, 2, ... K."""
+    K, gram_KxK = len(gradient_KxD), gradient_KxD @ gradient_KxD.T
+    loss_K = np.arange(1.0, K + 1) if loss_K is None else loss_K
+    signals = seen(step, gram_KxK=gram_KxK, loss_K=loss_K)
+    return method.gradient_coefficients(method.init(NAMES[:K], seed), signals)
 
 
 def measured(squared_norm, variance=0.0, *, rows=4, loss=1.0):

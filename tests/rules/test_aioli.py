@@ -13,23 +13,24 @@ DOMAINS = ("en", "hi", "de")
 
 
 def run(method, domains, helps, steps, start=10.0):
-    """A run in which a step on weights w lowers the held-out losses by A w; and its states."""
+    """The state after a run in which a step on weights w lowers the held-out losses by A w."""
     state, loss_K = method.init(domains, 7), np.full(len(domains), start)
-    states, need = [], method.needs().validation
+    need = method.needs().validation
     for step in range(steps):
         if need.is_due(step):
             signals = Signals(step=step, batch_rows=4, validation_loss_K=loss_K)
             state = method.observe(state, signals)
-        states.append(state)
         loss_K = loss_K - helps @ method.weights(state, step)
-    return states
+    return state
 
 
-def test_what_helps_what_is_found_exactly():
+# What is measured after the slots, which end at step 20, changes nothing.
+@pytest.mark.parametrize("steps", [21, 40])
+def test_what_helps_what_is_found_exactly(steps):
     # Two domains; hi helps both, en itself alone.
     helps = np.array([[0.02, 0.01], [0.0, 0.03]])
     method = Aioli(sweeps=2, slot=5, every=40)
-    state = run(method, ("en", "hi"), helps, 21)[-1]
+    state = run(method, ("en", "hi"), helps, steps)
     # A slot of 5 steps; A is divided by its sum, 5 * 0.06.
     assert_close(state["graph_KxK"], helps / 0.06)
     # Columns 1/3 and 2/3.
@@ -38,7 +39,7 @@ def test_what_helps_what_is_found_exactly():
 
 def test_a_matrix_with_harm_in_it_is_shifted():
     helps = np.array([[0.03, -0.01], [0.0, 0.03]])
-    state = run(Aioli(sweeps=1, slot=5, every=20), ("en", "hi"), helps, 11)[-1]
+    state = run(Aioli(sweeps=1, slot=5, every=20), ("en", "hi"), helps, 11)
     # 4, 0, 1 and 4 hundredths, of sum 9.
     assert_close(state["graph_KxK"], np.array([[4, 0], [1, 4]]) / 9)
 
@@ -76,13 +77,6 @@ def test_the_batch_leans_in_a_slot_and_follows_the_weights_after():
     assert weights_K.sum().item() == pytest.approx(1)
     assert method.allocate(state, 0, 16)[k] == 12
     assert method.weights(state, 6).tolist() == [0.5, 0.25, 0.25]
-
-
-def test_losses_between_the_slots_change_nothing():
-    method = Aioli(sweeps=1, slot=2, every=20)
-    states = run(method, DOMAINS, np.diag(vector(0.01, 0.02, 0.03)), 20)
-    assert np.array_equal(states[19]["weights_K"], states[6]["weights_K"])
-    assert not np.array_equal(states[5]["weights_K"], states[6]["weights_K"])
 
 
 def test_a_domain_without_a_held_out_loss_has_not_fallen():

@@ -56,10 +56,6 @@ def test_an_absent_domain_has_no_weight_and_waits():
     for name in ("logits_K", "first_K", "second_K"):
         assert after[name][2] == state[name][2]
         assert after[name][0] != state[name][0]
-    # The others move as if they were all.
-    alone = observed(method, seen(loss_K=vector(3, 2), loss_after_K=vector(2, 2)))
-    beside = observed(method, absent)
-    assert_close(beside["first_K"][:2], alone["first_K"])
 
 
 def test_a_loss_below_its_lower_bound_is_refused():

@@ -22,27 +22,11 @@ def seen(step, norm_K, loss_K):
     return arrays.seen(step, gram_KxK=np.diag(norm_K**2), loss_K=loss_K)
 
 
-def test_weights_begin_on_the_scale_of_mix():
-    method = GradNorm()
-    state = method.init(("en", "hi"), 0)
-    coefficient_K = method.gradient_coefficients(state, seen(0, vector(5, 1), vector(2, 2)))
-    assert_close(coefficient_K, vector(0.5, 0.5))
-    assert method.allocate(state, 0, 5).tolist() == [3, 2]
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1, 1e6])
 def test_one_step_brings_gradients_of_any_unit_together(scale):
     state = observed(GradNorm(rate=0.1, first=0), seen(0, scale * vector(3, 1), vector(2, 2)))
     # G = (3, 1), mean 2, sides + and -: slope_1 = (3 - 0.5 (3 - 1)) / 2 = 1, slope_2 = -1.
     assert_close(state["theta_K"], vector(-0.1, 0.1))
-
-
-def test_a_slow_domain_is_given_a_larger_gradient():
-    method = GradNorm(rate=0.1, first=10, alpha=1)
-    state = observed(method, seen(10, vector(1, 1), vector(4, 4)))
-    # Losses 3/4 and 1/4 of those at step 10: targets 1.5 and 0.5 for G = 1 and 1.
-    state = method.observe(state, seen(11, vector(1, 1), vector(3, 1)))
-    assert_close(state["theta_K"], vector(0.1, -0.1))
 
 
 @few

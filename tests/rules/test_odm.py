@@ -60,12 +60,6 @@ def test_one_update_of_the_papers_rule():
     assert_close(method.weights(state, 10), vector(expected, 1 - expected))
 
 
-def test_exploration_begins_with_everything_and_fades():
-    assert exploration_rate(4, 0) == exploration_rate(4, 1) == 1 / 4
-    # sqrt(ln 4 / (4 * 100)).
-    assert exploration_rate(4, 100) == pytest.approx(0.05887050)
-
-
 def test_the_warm_up_sees_no_reward():
     method = OnlineDataMixing(variant="code", warmup=3, prior={"en": 3, "hi": 1})
     state = method.init(("en", "hi"), 0)

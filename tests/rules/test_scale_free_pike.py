@@ -21,7 +21,6 @@ from pike_mixing.rules.scale_free_pike import (
     log_prior_moved_to_leaders,
     log_weights_at_most_halfway,
     mean_scores_and_variances,
-    smaller_of_same_sign,
 )
 
 DOMAINS = ("code", "prose", "tables", "web")
@@ -175,11 +174,17 @@ def test_the_slope_of_noise_has_the_variance_that_is_stated():
     assert state["row_variance_K"].mean() == pytest.approx(1, rel=0.02)
 
 
-def test_sizes_and_batch_are_those_of_the_run():
+def test_what_nobody_set_is_that_of_the_run():
     run = RunFacts({"code": 100, "prose": 1}, 80, steps=10)
     method = ScaleFreePiKE().for_run(run)
+    # A batch of 8 tokens; half a step between updates is one.
     assert_close(method.init(("code", "prose"), 0)["epochs_of_batch_K"], vector(0.08, 8))
-    assert_close(ScaleFreePiKE().init(("code",), 0)["epochs_of_batch_K"], np.zeros(1))
+    assert (method.every, ScaleFreePiKE(every=7).for_run(run).every) == (1, 7)
+    # Steps without sizes: no domain counts as read over. And nothing at all.
+    for facts, every in ((RunFacts({}, 1, steps=450), 22), (RunFacts({"code": 1}, 1), 100)):
+        method = ScaleFreePiKE().for_run(facts)
+        assert (method.needs().statistics.first, method.needs().statistics.every) == (every, every)
+        assert method.init(("code", "prose"), 0)["epochs_of_batch_K"].tolist() == [0, 0]
     with pytest.raises(InputError, match="batch_tokens: the size of a batch is not known"):
         ScaleFreePiKE(tokens_by_domain={"code": 1}).init(("code",), 0)
 
@@ -195,10 +200,6 @@ def test_shrinkage_by_hand():
     assert_close(shrunk_distances_from_mean(mean_2, variance_2), np.array([9 / 8, -9 / 8]))
 
 
-def test_noise_as_large_as_the_spread_leaves_nothing():
-    assert_close(shrunk_distances_from_mean(vector(2.0, 1.0), vector(0.5, 0.5)), np.zeros(2))
-
-
 @pytest.mark.parametrize("fall", [(0, 1), (1, 1), (0, 0), (-1, 0)])
 def test_a_long_gradient_alone_moves_nothing(fall):
     loss_K, windows = vector(9.0, 9.0), []
@@ -206,11 +207,6 @@ def test_a_long_gradient_alone_moves_nothing(fall):
         windows.append(((4, 0), loss_K))
         loss_K = loss_K - fall
     assert_close(weights(ScaleFreePiKE(), windows), vector(0.5, 0.5))
-
-
-def test_agreement_is_the_smaller_of_the_same_sign():
-    found_4 = smaller_of_same_sign(vector(1.0, -2.0, 1.0, 0.0), vector(3.0, -1.0, -1.0, 1.0))
-    assert_close(found_4, vector(1.0, -1.0, 0.0, 0.0))
 
 
 def test_rows_move_from_those_behind_to_those_ahead_alone():
@@ -238,17 +234,6 @@ def test_a_step_ends_where_its_divergence_reaches_the_bound():
         np.array([99**0.5, 1]) / (99**0.5 + 1),
         rtol=1e-6,
     )
-
-
-def test_updates_are_spread_over_the_run_where_its_length_is_known():
-    known = RunFacts({"code": 1}, 1, steps=450)
-    assert ScaleFreePiKE().for_run(known).needs().statistics.every == 22
-    assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1, steps=9)).every == 1
-    assert ScaleFreePiKE(every=7).for_run(known).every == 7
-    # Steps without sizes: no domain counts as read over.
-    method = ScaleFreePiKE().for_run(RunFacts({}, 1, steps=450))
-    assert method.init(("code", "prose"), 0)["epochs_of_batch_K"].tolist() == [0, 0]
-    assert ScaleFreePiKE().for_run(RunFacts({"code": 1}, 1)).needs().statistics.first == 100
 
 
 def windows_of(K):

@@ -34,6 +34,8 @@ GIVEN = {"loss_K": vector(1, 2), "count_K": vector(1, 3)}
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
+        ({"b": 0}, "batch_rows: 0 must be a whole number, at least 1"),
+        ({"b": 1.5}, "batch_rows: 1.5 must be a whole number, at least 1"),
         ({"count_K": None}, "count_K is missing: the method needs it (`needs`)"),
         ({"loss_K": None}, "loss_K is missing: the method needs it (`needs`)"),
         (
@@ -53,6 +55,11 @@ def test_what_contradicts_the_batch_is_named_with_the_step(changes, message):
     assert refusal("observe", ADO(), **GIVEN | changes).startswith(
         f"ADO.observe, step 7: {message}"
     )
+
+
+def test_a_step_before_the_first_is_refused():
+    with pytest.raises(InputError, match="step: -1 must be a whole number, at least 0"):
+        ADO().observe(ADO().init(DOMAINS, 0), Signals(-1, 4, **GIVEN))
 
 
 def test_a_gradient_that_is_lost_is_not_absent():
@@ -168,6 +175,18 @@ def stepped(method):
         ("init", {"n": [1.0]}, ".init: 'n' of the state is a list: give a NumPy array of numbers"),
         ("observe", None, ".observe, step 7: the state is a NoneType"),
         ("observe", {"n": 0.1}, ".observe, step 7: 'n' of the state is a float: give a NumPy arr"),
+        (
+            "observe",
+            {"weights_K": vector(0.6, 0.40001)},
+            ".observe, step 7: the next weights: [0.6     0.40001] must be numbers that are not "
+            "negative and sum to 1: the rule's weights sum to 1.00001: have it divide them by the",
+        ),
+        (
+            "observe",
+            {"weights_K": vector(-0.5, 1.5)},
+            ".observe, step 7: the next weights: [-0.5  1.5] must be numbers that are not negative "
+            "and sum to 1: if the rule is yours, it divides by 0 or subtracts too much; else the",
+        ),
         (
             "gradient_coefficients",
             vector(1),

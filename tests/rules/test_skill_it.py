@@ -35,6 +35,8 @@ def test_weights_are_powers_of_the_last_losses(window, losses, odds):
 
 def test_a_domain_is_weighed_by_what_it_teaches():
     method = SkillIt(eta=LN2, graph=GRAPH)
+    # Read by name, not by place.
+    assert method.init(("hi", "en"), 0)["graph_KxK"].tolist() == [[1, 0], [0.5, 1]]
     state = method.init(("en", "hi"), 0)
     # As if all losses were 1 nat: 2^1.5 : 2^1.
     assert_close(method.weights(state, 0), vector(2**0.5, 1) / (2**0.5 + 1))
@@ -57,11 +59,6 @@ def test_every_edge_of_one_to_another_domain_counts_half(hi_to_en, en_to_hi, exp
     graph = {"en": {"en": 1, "hi": en_to_hi}, "hi": {"en": hi_to_en, "hi": 1}}
     state = SkillIt(graph=graph).init(("en", "hi"), 0)
     assert state["graph_KxK"].tolist() == expected
-
-
-def test_the_graph_is_read_by_name_not_by_place():
-    state = SkillIt(graph=GRAPH).init(("hi", "en"), 0)
-    assert state["graph_KxK"].tolist() == [[1, 0], [0.5, 1]]
 
 
 def test_the_first_evaluation_comes_after_a_round():

@@ -1,8 +1,5 @@
 """Rules whose weights follow no signal, and an objective beside their weights."""
 
-import itertools
-from collections import Counter
-
 import numpy as np
 import pytest
 import torch
@@ -36,8 +33,6 @@ GLAM = dict(
     )
 )
 """DoReMi's weights as printed in the paper, which sum to 1.04."""
-corpora = st.lists(st.integers(1, 10**15), min_size=1, max_size=8)
-few = effort(max_examples=30)
 
 
 @pytest.mark.parametrize(
@@ -45,14 +40,11 @@ few = effort(max_examples=30)
     [
         # 256 / 3 = 85 remainder 1; plain rounding would give 255 rows.
         (Mix(), DOMAINS, 0, 256, [86, 85, 85]),
-        (RoundRobin(), DOMAINS, 0, 256, [256, 0, 0]),
         (RoundRobin(), DOMAINS, 2, 256, [0, 0, 256]),
         (RoundRobin(), DOMAINS, 3_000_001, 256, [0, 256, 0]),
         (Single("hi"), DOMAINS, 3, 256, [0, 256, 0]),
-        (Fixed({"en": 0.5, "hi": 0.25, "de": 0.25}), DOMAINS, 9, 16, [8, 4, 4]),
         # By name, not by place; divided by the sum.
-        (Fixed({"de": 0.25, "en": 0.75}), ("en", "de"), 0, 8, [6, 2]),
-        (Fixed({"en": 3, "hi": 1}), ("en", "hi"), 0, 8, [6, 2]),
+        (Fixed({"de": 1, "en": 3}), ("en", "de"), 0, 8, [6, 2]),
         (Fixed(GLAM), tuple(GLAM), 0, 256, [126, 12, 54, 10, 49, 5]),
     ],
 )
@@ -69,7 +61,6 @@ def test_rows_by_hand(method, domains, step, b, expected):
 @pytest.mark.parametrize(
     ("made", "messages"),
     [
-        (lambda: Single("english").init(("englisch",), 0), ["'english' is unknown: did you mean"]),
         (
             lambda: Fixed({"en": 1, "hindi": 1}).init(("en", "hind"), 0),
             ["'hindi' is unknown: did you mean 'hind'?", "domain 'hind' has no weight"],
@@ -98,27 +89,15 @@ def test_a_mixture_that_other_runs_found_takes_the_place_of_written_weights():
     assert found == Fixed({"en": 0.75, "hi": 0.25})
 
 
-def drawn(seed, steps):
+@pytest.mark.parametrize(
+    ("seed", "expected"),
+    [(0, [2, 2, 1, 1, 1, 0, 0, 2, 1, 1, 0, 1]), (1, [1, 2, 0, 0, 2, 2, 2, 1, 0, 2, 2, 0])],
+)
+def test_the_draws_stay_the_same_from_version_to_version(seed, expected):
     method = Random()
     state = method.init(DOMAINS, seed)
-    counts = [method.allocate(state, step, 256).tolist() for step in range(steps)]
-    assert all(sorted(count_K) == [0, 0, 256] for count_K in counts)
-    return [int(np.argmax(count_K)) for count_K in counts]
-
-
-def test_the_draws_stay_the_same_from_version_to_version():
-    assert drawn(0, 12) == [2, 2, 1, 1, 1, 0, 0, 2, 1, 1, 0, 1]
-    assert drawn(0, 50) != drawn(1, 50)
-
-
-def test_draws_are_even_and_those_of_neighbouring_steps_independent():
-    draws = drawn(6, 3001)
-    # 3,000 draws of 3: each 1,000 with a standard deviation of sqrt(3000 * 1/3 * 2/3) = 26.
-    assert all(abs(n - 1000) < 4 * 26 for n in Counter(draws).values())
-    # 9 pairs, 3,000 draws: each 333 with a standard deviation of 17.
-    pairs = Counter(itertools.pairwise(draws))
-    assert len(pairs) == 9
-    assert all(abs(n - 333) < 5 * 17 for n in pairs.values())
+    counts = [method.allocate(state, step, 256).tolist() for step in range(12)]
+    assert counts == [[256 * (k == drawn) for k in range(3)] for drawn in expected]
 
 
 def weights(temperature, *tokens):
@@ -145,20 +124,6 @@ def test_weights_are_a_root_of_the_sizes(temperature, tokens, expected):
     assert_close(weights(temperature, *tokens), vector(*expected) / sum(expected))
 
 
-@few
-@given(corpora, st.floats(0.5, 100), st.floats(1e-3, 1e3))
-def test_a_larger_corpus_never_gets_less_whatever_the_unit(tokens, temperature, factor):
-    tokens = sorted(tokens, reverse=True)
-    weights_K = weights(temperature, *tokens)
-    assert weights_K.tolist() == sorted(weights_K, reverse=True)
-    assert_close(weights(temperature, *[n * factor for n in tokens]), weights_K)
-
-
-sizes = st.lists(st.integers(1, 10**9), min_size=1, max_size=8)
-
-some = effort(max_examples=30)
-
-
 def test_the_example_published_with_unimax_sampling_is_met():
     known = recorded("unimax")
     method = UniMax(
@@ -168,18 +133,21 @@ def test_the_example_published_with_unimax_sampling_is_met():
     assert_close(weights_K, vector(*known["weights"].values()), rtol=0, atol=1e-12)
 
 
-def test_what_a_small_domain_cannot_take_the_others_share():
-    # 12 tokens: 4 each, but 2 epochs of 1 token are 2; the others take (12 - 2) / 2 = 5 each.
-    assert_close(weights_capped_by_epochs(vector(9, 1, 7), 12, 2), vector(5, 2, 5) / 12)
-
-
-def test_a_short_run_takes_equal_parts():
-    assert_close(weights_capped_by_epochs(vector(100, 900, 500), 30, 1), vector(1, 1, 1) / 3)
-
-
-def test_a_run_longer_than_all_epochs_keeps_the_proportions():
-    # 4 epochs of 1 and 9 tokens are 40, the budget is 1000.
-    assert_close(weights_capped_by_epochs(vector(1, 9), 1000, 4), vector(0.1, 0.9))
+@pytest.mark.parametrize(
+    ("tokens", "budget", "epochs", "expected"),
+    [
+        # 4 each, but 2 epochs of 1 token are 2; the others take (12 - 2) / 2 = 5 each.
+        ((9, 1, 7), 12, 2, (5, 2, 5)),
+        # A short run takes equal parts.
+        ((100, 900, 500), 30, 1, (10, 10, 10)),
+        # 4 epochs of 1 and 9 tokens are 40: a longer run keeps the proportions.
+        ((1, 9), 1000, 4, (100, 900)),
+    ],
+)
+def test_what_a_small_domain_cannot_take_the_others_share(tokens, budget, epochs, expected):
+    assert_close(
+        weights_capped_by_epochs(vector(*tokens), budget, epochs), vector(*expected) / budget
+    )
 
 
 def test_a_budget_is_asked_for():
@@ -187,8 +155,12 @@ def test_a_budget_is_asked_for():
         UniMax(tokens_by_domain={"en": 1}).init(("en",), 0)
 
 
-@some
-@given(sizes, st.integers(1, 10**9), st.integers(1, 10))
+@effort(max_examples=30)
+@given(
+    st.lists(st.integers(1, 10**9), min_size=1, max_size=8),
+    st.integers(1, 10**9),
+    st.integers(1, 10),
+)
 def test_no_domain_passes_its_epochs_while_another_has_some_left(tokens, budget, epochs):
     epoch_K = weights_capped_by_epochs(vector(*tokens), budget, epochs) * budget / vector(*tokens)
     if budget <= epochs * sum(tokens):

@@ -1,11 +1,11 @@
 """Surgeons: what holds for each, answers that are known, and the authors' algorithms."""
 
+import itertools
 import math
 
 import arrays
 import numpy as np
 import pytest
-import torch
 from arrays import NAMES, assert_close, combined, matrix, observed, vector
 from hypothesis import given
 from hypothesis import settings as effort
@@ -52,16 +52,6 @@ def unlike_gradients(draw, conflicts=(-1.0, 0.0, 2.0)):
     return gradient_KxD * 10 ** (2 * generator.random((K, 1)))
 
 
-def with_losses(gradient_KxD):
-    loss_K = np.arange(1.0, len(gradient_KxD) + 1, dtype=np.float64)
-    return arrays.seen(gram_KxK=gradient_KxD @ gradient_KxD.T, loss_K=loss_K)
-
-
-def combined_with_losses(surgeon, gradient_KxD, **others):
-    loss_K = np.arange(1.0, len(gradient_KxD) + 1, dtype=np.float64)
-    return arrays.combined(surgeon, gradient_KxD, loss_K=loss_K, **others)
-
-
 @every_surgeon
 @few
 @given(st.integers(1, 6), st.integers(0, 9))
@@ -69,7 +59,7 @@ def test_identical_gradients_give_the_update_of_mix(surgeon, K, step):
     if getattr(surgeon, "normalise", "none").startswith("loss"):
         K = 1
     gradient_KxD = np.array([[3.0, 4.0]], dtype=np.float64).repeat(K, axis=0)
-    coefficient_K = combined_with_losses(surgeon, gradient_KxD, step=step)
+    coefficient_K = combined(surgeon, gradient_KxD, step=step)
     assert coefficient_K.dtype == np.float64
     assert (coefficient_K @ gradient_KxD).tolist() == pytest.approx([3, 4], rel=1e-9)
     # None is preferred.
@@ -81,15 +71,15 @@ def test_identical_gradients_give_the_update_of_mix(surgeon, K, step):
 @given(st.integers(0, 2**31), st.integers(1, 6))
 def test_without_a_conflict_the_update_is_that_of_mix(surgeon, seed, K):
     gradient_KxD = np.random.default_rng(seed).random((K, 4))
-    assert combined_with_losses(surgeon, gradient_KxD).tolist() == pytest.approx([1 / K] * K)
+    assert combined(surgeon, gradient_KxD).tolist() == pytest.approx([1 / K] * K)
 
 
 @every_surgeon
 @few
 @given(unlike_gradients(), st.floats(-3, 3))
 def test_longer_gradients_have_the_same_coefficients(surgeon, gradient_KxD, magnitude):
-    once_K = combined_with_losses(surgeon, gradient_KxD)
-    other_K = combined_with_losses(surgeon, gradient_KxD * 10**magnitude)
+    once_K = combined(surgeon, gradient_KxD)
+    other_K = combined(surgeon, gradient_KxD * 10**magnitude)
     assert_close(other_K, once_K, rtol=1e-5, atol=1e-7)
 
 
@@ -99,38 +89,21 @@ def test_longer_gradients_have_the_same_coefficients(surgeon, gradient_KxD, magn
 def test_an_absent_domain_has_no_coefficient_and_no_say(surgeon, gradient_KxD, data):
     K = len(gradient_KxD)
     absent = data.draw(st.integers(0, K))
-    names = (*NAMES[:absent], "nobody", *NAMES[absent:K])
     there = np.arange(K + 1) != absent
-    full = with_losses(gradient_KxD)
-    gram_KxK = np.full((K + 1, K + 1), np.nan)
-    gram_KxK[np.ix_(there, there)] = full.gram_KxK
-    loss_K = np.full(K + 1, np.nan)
-    loss_K[there] = full.loss_K
-    partial = arrays.seen(gram_KxK=gram_KxK, loss_K=loss_K)
-    coefficient_K = surgeon.gradient_coefficients(surgeon.init(names, 3), partial)
+    gram_KxK, loss_K = np.full((K + 1, K + 1), np.nan), np.full(K + 1, np.nan)
+    gram_KxK[np.ix_(there, there)] = gradient_KxD @ gradient_KxD.T
+    loss_K[there] = np.arange(1, K + 1)
+    state = surgeon.init((*NAMES[:absent], "nobody", *NAMES[absent:K]), 3)
+    signals = arrays.seen(4, gram_KxK=gram_KxK, loss_K=loss_K)
+    coefficient_K = surgeon.gradient_coefficients(state, signals)
     assert coefficient_K[absent] == 0
-    assert np.array_equal(
-        coefficient_K[there], surgeon.gradient_coefficients(surgeon.init(NAMES[:K], 3), full)
-    )
+    assert np.array_equal(coefficient_K[there], combined(surgeon, gradient_KxD))
 
 
 @every_surgeon
 def test_a_domain_with_nothing_to_say_is_left_out(surgeon):
     gradient_KxD = np.array([[1.0, 2], [0, 0]], dtype=np.float64)
-    assert combined_with_losses(surgeon, gradient_KxD).tolist() == pytest.approx([1, 0])
-
-
-@every_surgeon
-@few
-@given(st.lists(st.floats(0.01, 100), min_size=2, max_size=6))
-def test_gradients_of_one_direction_keep_it(surgeon, lengths):
-    # A Gramian of rank 1.
-    direction_D = np.array([0.6, 0.8], dtype=np.float64)
-    gradient_KxD = np.array(lengths, dtype=np.float64)[:, None] * direction_D
-    update_D = combined_with_losses(surgeon, gradient_KxD) @ gradient_KxD
-    assert update_D[0] > 0
-    assert (update_D[1] / update_D[0]).item() == pytest.approx(4 / 3)
-    assert min(lengths) * (1 - 1e-9) <= np.linalg.norm(update_D) <= max(lengths) * (1 + 1e-9)
+    assert combined(surgeon, gradient_KxD).tolist() == pytest.approx([1, 0])
 
 
 @every_surgeon
@@ -147,17 +120,9 @@ def test_rounding_of_nearly_identical_gradients_does_no_harm(surgeon, seed, K):
     assert coefficient_K.min() >= 0
 
 
-def test_a_sound_gramian_stays_bit_by_bit():
-    given_one = with_losses(np.array([[1.0, 0.1], [0.3, 1]], dtype=np.float64))
-    gram_PxP, present_P = gramian_and_present_domains(given_one)
-    assert np.array_equal(gram_PxP, given_one.gram_KxK)
-    assert present_P.tolist() == [0, 1]
-
-
 def test_a_cosine_above_one_is_brought_back():
     # The eigenvalues 2.1 and -0.1 of the cosines become 2.1 and 0: cosine 1.05 / 1.05.
-    gram_KxK = np.array([[4.0, 4.4], [4.4, 4.0]], dtype=np.float64)
-    gram_PxP, _ = gramian_and_present_domains(Signals(step=0, batch_rows=4, gram_KxK=gram_KxK))
+    gram_PxP, _ = gramian_and_present_domains(arrays.seen(gram_KxK=matrix([4, 4.4], [4.4, 4])))
     assert_close(gram_PxP, np.full((2, 2), 4.2))
 
 
@@ -174,33 +139,11 @@ def test_a_solver_that_does_not_converge_is_an_error(surgeon, setting, monkeypat
     # No tolerance is met: the search's excess is at best a rounding error.
     monkeypatch.setattr(setting, -2.0)
     with pytest.raises(InputError, match=r"step 4: [\w-]+ found no coefficients.*rule"):
-        combined_with_losses(surgeon, np.eye(2), step=4)
-
-
-@pytest.mark.parametrize(
-    ("surgeon", "name", "settings", "K", "shift", "tolerance"),
-    [
-        (PCGrad(scale="reference"), "PCGrad", {}, 2, 0, 1e-7),
-        # Frank-Wolfe nears the shortest vector slowly.
-        (MGDA(), "MGDA", {"epsilon": 1e-9, "max_iters": 300}, 3, 0.5, 0.05),
-    ],
-)
-def test_torchjd_agrees(surgeon, name, settings, K, shift, tolerance):
-    aggregation = pytest.importorskip("torchjd.aggregation")
-    generator = np.random.default_rng(0)
-    for _ in range(5):
-        gradient_KxD = generator.standard_normal((K, 6)) + shift
-        update_D = combined_with_losses(surgeon, gradient_KxD) @ gradient_KxD
-        theirs = getattr(aggregation, name)(**settings)
-        theirs_D = theirs(torch.from_numpy(gradient_KxD)).numpy()
-        assert_close(update_D, theirs_D, rtol=tolerance, atol=tolerance)
+        combined(surgeon, np.eye(2), step=4)
 
 
 TWO = matrix([2, 0], [-1, 1])
 """Gradients of lengths 2 and sqrt(2), of product -2."""
-BENT = (17.6 - 35.2**0.5) / 44
-"""CAGrad's w_1 at c = 0.8. With g_w = (3 w - 1, 1 - w), g_w . g_0 = w and radius r^2 = 0.32, the
-slope 1 + r (10 w - 4) / |g_w| is zero where 22 w^2 - 17.6 w + 3.12 = 0 and w < 0.4."""
 
 
 @pytest.mark.parametrize(
@@ -215,11 +158,6 @@ slope 1 + r (10 w - 4) / |g_w| is zero where 22 w^2 - 17.6 w + 3.12 = 0 and w < 
         (CAGrad(c=0), [0.5, 0.5]),
         # The slope is positive everywhere: w = (0, 1), r / |g_2| = 0.4 sqrt(1/2) / sqrt(2) = 0.2.
         (CAGrad(c=0.4), [0.5 / 1.4, 0.7 / 1.4]),
-        # There |g_w| = r (4 - 10 w), so r / |g_w| = 1 / (4 - 10 w).
-        (
-            CAGrad(c=0.8, scale="reference"),
-            [0.5 + BENT / (4 - 10 * BENT), 0.5 + (1 - BENT) / (4 - 10 * BENT)],
-        ),
         # alpha_1 (4 alpha_1 - 2 alpha_2) = 1 = alpha_2 (2 alpha_2 - 2 alpha_1): alpha_k |g_k| is
         # even, alpha_1^2 = 1 / (4 - 2 sqrt(2)).
         (NashMTL(scale="reference"), [(4 - 8**0.5) ** -0.5, (2 - 2**0.5) ** -0.5]),
@@ -260,31 +198,45 @@ def test_a_loss_of_zero_cannot_normalise():
         combined(MGDA(normalise="loss"), ACROSS, loss_K=vector(1, 0))
 
 
-@given(st.integers(0, 2**31), st.integers(2, 6), st.floats(0.01, 0.95))
-@effort(max_examples=20)
-def test_no_update_in_the_ball_is_better_for_the_worst_domain(seed, K, c):
-    generator = np.random.default_rng(seed)
-    gradient_KxD = generator.standard_normal((K, 3)) + 0.3
-    update_D = combined(CAGrad(c=c, scale="reference"), gradient_KxD) @ gradient_KxD
-    mean_D = gradient_KxD.mean(axis=0)
-    radius = c * np.linalg.norm(mean_D)
-    assert np.linalg.norm(update_D - mean_D) <= radius * (1 + 1e-6)
-    steps_NxD = generator.standard_normal((4000, 3))
-    others_NxD = mean_D + radius * steps_NxD / np.linalg.norm(steps_NxD, axis=1, keepdims=True)
-    worst = (others_NxD @ gradient_KxD.T).min(axis=1).max()
-    assert (gradient_KxD @ update_D).min() >= worst - 1e-9
+@st.composite
+def many_gradients(draw):
+    """Up to 24 gradients, in few dimensions with a sum of 0 between them, of unlike lengths."""
+    generator = np.random.default_rng(draw(st.integers(0, 2**31)))
+    K, D = draw(st.integers(1, 24)), draw(st.integers(1, 30))
+    length_K = 10 ** (draw(st.floats(0, 4)) * generator.random((K, 1)))
+    return generator.standard_normal((K, D)) * length_K
+
+
+@effort(max_examples=50)
+@given(many_gradients())
+def test_no_gradient_is_behind_the_shortest_vector_between_them(gradient_KxD):
+    weights_K = combined(MGDA(), gradient_KxD)
+    assert weights_K.min() >= 0
+    assert weights_K.sum().item() == pytest.approx(1)
+    # Each reaches as far along the update as the update itself, or the way to it would lead nearer
+    # to 0.
+    update_D, length_K = weights_K @ gradient_KxD, np.linalg.norm(gradient_KxD, axis=1)
+    length = np.linalg.norm(update_D) + 1e-5 * length_K.max()
+    assert (gradient_KxD @ update_D >= update_D @ update_D - 2e-5 * length_K * length).all()
+
+
+@effort(max_examples=50)
+@given(many_gradients(), st.floats(0.01, 0.95))
+def test_no_update_in_the_ball_is_better_for_the_worst_domain(gradient_KxD, c):
+    mean_D, length_K = gradient_KxD.mean(axis=0), np.linalg.norm(gradient_KxD, axis=1)
+    coefficient_K = combined(CAGrad(c=c, scale="reference"), gradient_KxD)
+    update_D = coefficient_K @ gradient_KxD
+    assert np.linalg.norm(update_D - mean_D) <= c * np.linalg.norm(mean_D) * (1 + 1e-6)
+    # It leaves the mean towards those alone that gain least.
+    weight_K, gain_K = coefficient_K - 1 / len(gradient_KxD), gradient_KxD @ update_D
+    assert weight_K.min() >= -1e-9
+    spare_K = (gain_K - gain_K.min()) / length_K
+    assert weight_K / weight_K.sum() @ spare_K <= 1e-4 * np.linalg.norm(mean_D)
 
 
 def test_gradients_whose_mean_is_zero_move_nothing():
     gradient_KxD = matrix([1, 0], [-1, 0])
     assert (combined(CAGrad(), gradient_KxD) @ gradient_KxD).tolist() == [0, 0]
-
-
-def test_opposite_gradients_keep_the_update_bounded():
-    # g_w can vanish: coefficients are large, but the update stays in the ball.
-    gradient_KxD = matrix([1, 0], [-2, 0])
-    update_D = combined(CAGrad(scale="reference"), gradient_KxD) @ gradient_KxD
-    assert np.linalg.norm(update_D) <= 0.5 * 1.4 * (1 + 1e-6)
 
 
 @given(st.integers(0, 2**31), st.integers(1, 6), st.floats(-3, 3))
@@ -312,12 +264,6 @@ def test_gradients_at_a_wide_angle_still_have_one():
     assert alpha_K.tolist() == pytest.approx([0.5, 0.5], rel=1e-3)
 
 
-def drawn(seed, K, D):
-    generator = np.random.default_rng(seed)
-    length_K = 10 ** (2 * generator.random((K, 1)))
-    return generator.standard_normal((K, D)) * length_K
-
-
 @pytest.mark.slow
 def test_rounding_of_opposite_gradients_does_no_harm():
     # Products of float32 numbers: the matrix of cosines is singular but for their rounding.
@@ -341,7 +287,9 @@ def test_rounding_of_opposite_gradients_does_no_harm():
 def test_scipy_agrees(K):
     optimize = pytest.importorskip("scipy.optimize")
     for seed in range(10):
-        gradient_KxD = drawn(seed, K, 4)
+        generator = np.random.default_rng(seed)
+        length_Kx1 = 10 ** (2 * generator.random((K, 1)))
+        gradient_KxD = generator.standard_normal((K, 4)) * length_Kx1
         nearest = []
         for own_D in gradient_KxD:
             # The projection of g onto the dual cone is g plus the residual's cone part: NNLS.
@@ -405,22 +353,27 @@ def by_the_algorithm(gradient_KxD, target_KxK, orders, beta):
     return total_D
 
 
-@given(st.integers(0, 2**31), st.integers(1, 5))
+@pytest.mark.parametrize(
+    ("method", "beta"),
+    [
+        # Targets stay 0.
+        (PCGrad(scale="reference"), 0),
+        (GradVaccine(beta=0.3, scale="reference", highest_target=0.999), 0.3),
+    ],
+)
+@given(st.integers(0, 2**31), st.integers(1, 6))
 @effort(max_examples=12)
-def test_the_gramian_is_enough(seed, K):
+def test_the_gramian_is_enough(method, beta, seed, K):
     generator = np.random.default_rng(seed)
-    method = GradVaccine(beta=0.3, scale="reference", highest_target=0.999)
-    names = tuple("abcdef"[:K])
-    state = method.init(names, 3)
-    target_KxK = np.zeros((K, K))
+    state, target_KxK = method.init(NAMES[:K], 3), np.zeros((K, K))
     for step in range(9):
         gradient_KxD = generator.standard_normal((K, 4)) + 0.5
-        order = shuffled_others(keys_for_shuffling(names, 3), step)
-        expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, 0.3)
+        order = shuffled_others(keys_for_shuffling(NAMES[:K], 3), step)
+        expected_D = by_the_algorithm(gradient_KxD, target_KxK, order, beta)
         update_D = method.gradient_coefficients(state, gram_of(gradient_KxD, step)) @ gradient_KxD
-        assert_close(update_D, expected_D, rtol=1e-7, atol=1e-7)
+        assert_close(update_D, expected_D)
         state = method.observe(state, gram_of(gradient_KxD, step))
-        assert_close(state["target_KxK"], target_KxK, rtol=1e-7, atol=1e-7)
+        assert_close(state.get("target_KxK", np.zeros((K, K))), target_KxK)
 
 
 def test_an_absent_domain_keeps_its_targets():
@@ -443,39 +396,20 @@ def test_opposite_gradients_vanish_without_harm():
     assert np.isfinite(after(method, gradient_KxD, gradient_KxD)["target_KxK"]).all()
 
 
-@given(st.integers(0, 2**31), st.integers(1, 6), st.integers(0, 100))
-@effort(max_examples=25)
-def test_the_gramian_is_enough_without_targets(seed, K, step):
-    generator = np.random.default_rng(seed)
-    gradient_KxD = generator.standard_normal((K, 5))
-    order = shuffled_others(keys_for_shuffling(NAMES[:K], 3), step)
-    update_D = combined(PCGrad(scale="reference"), gradient_KxD, step=step, seed=3) @ gradient_KxD
-    expected_D = by_the_algorithm(gradient_KxD, np.zeros((K, K)), order, 0)
-    assert_close(update_D, expected_D, rtol=1e-9, atol=1e-9)
-
-
 FOUR = ("code", "prose", "tables", "web")
 
 
-def test_each_domain_visits_all_others_once():
-    for step in range(20):
-        for i, order in enumerate(shuffled_others(keys_for_shuffling(FOUR, 0), step)):
-            assert sorted([i, *order]) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize(("seed", "steps"), [(0, range(1, 60)), (1, range(60))])
-def test_other_steps_and_seeds_give_other_orders(seed, steps):
-    first = [shuffled_others(keys_for_shuffling(FOUR, seed), step)[0] for step in steps]
-    # All six orders of three others come up.
-    assert len({tuple(order) for order in first}) == 6
-
-
-def test_the_order_goes_by_name_and_not_by_place():
-    there, back = (
-        shuffled_others(keys_for_shuffling(FOUR, 5), 9),
-        shuffled_others(keys_for_shuffling(FOUR[::-1], 5), 9),
-    )
-    assert [[3 - j for j in order] for order in back[::-1]] == there
+def test_each_domain_visits_all_others_in_an_order_by_name_seed_and_step():
+    first = {0: [], 1: []}
+    for seed, step in itertools.product(first, range(30)):
+        there = shuffled_others(keys_for_shuffling(FOUR, seed), step)
+        assert [sorted([i, *order]) for i, order in enumerate(there)] == [[0, 1, 2, 3]] * 4
+        back = shuffled_others(keys_for_shuffling(FOUR[::-1], seed), step)
+        assert [[3 - j for j in order] for order in back[::-1]] == there
+        first[seed].append(tuple(there[0]))
+    # All six orders of three others come up, with another seed at other steps.
+    assert len(set(first[0])) == len(set(first[1])) == 6
+    assert first[0] != first[1]
 
 
 def adatask_coefficients(*counts, **settings):

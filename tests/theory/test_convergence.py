@@ -1,7 +1,5 @@
 """Iteration bounds by hand, and runs on losses of which the steps can be counted."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -19,14 +17,6 @@ def test_bounds_by_hand():
     # 2 * 2 * 3 (0.1 + 2 * 0.3) / 0.01, at eta = 0.1 / (2 (0.05 + 0.3)).
     assert KNOWN.uniform_step_size() == pytest.approx(1 / 7)
     assert KNOWN.uniform_iteration_bound() == pytest.approx(840)
-
-
-def test_the_paper_s_comparison_is_that_of_its_formulas():
-    # Without conflict or alignment and with equal noise: delta + s against delta + K^2 s.
-    plain = dataclasses.replace(KNOWN, L=1, beta=1, gamma=1, variance_K=(1, 1))
-    assert plain.pike_iteration_bound() / plain.uniform_iteration_bound() == pytest.approx(
-        0.2 / 0.5
-    )
 
 
 def test_constants_of_leaning_losses_hold_everywhere():

@@ -7,7 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pike_mixing.rules.pike import ConceptualPiKE, descent_bound_minimiser
+from pike_mixing.rules.pike import (
+    ConceptualPiKE,
+    descent_bound_minimiser,
+    tilted_weights_summing_to_tau,
+)
 from pipeline import theory
 from pipeline.theory import descent
 from pipeline.theory.problem import leaning_problem, vector
@@ -32,6 +36,18 @@ def tilted_step(power):
     mu = 1 / (1 / s[0] + 1 / s[1])
     left = [mu / s[0] * 2, mu / s[1]]
     return sum(y_k * x**2 / 2 for y_k, x in zip(y, left, strict=True))
+
+
+def theta_after_turns(turns):
+    """Minimises over theta and maximises over y by turns, for (theta -+ 1)^2 / 2 at tau = 3.
+
+    The minimiser for given y is (y_1 - y_2) / tau: a turn maps theta to -tanh(3 theta).
+    """
+    theta = 0.5
+    for _ in range(turns):
+        y_2 = tilted_weights_summing_to_tau(vector((theta - 1) ** 2 / 2, (theta + 1) ** 2 / 2), 3.0)
+        theta = float(y_2[0] - y_2[1]) / 3
+    return theta
 
 
 def bound_at_the_solution():
@@ -60,7 +76,7 @@ def bound_at_the_solution():
 CONFLICT = 0.1 * 1.7 * 1.5 / (1.7**2 + 1.5**2)
 SQUARES = 2**2 + 1.7**2 + 1.5**2
 GOLDEN = (math.sqrt(5) - 1) / 2
-FIXED = 0.9949  # theta = tanh(3 theta)
+THETA = theta_after_turns(101)
 
 EXPECTED = [
     ("fig: ExampleAdaptiveMixingVsStatic", stuck(), 0.35**2 / 2),
@@ -102,7 +118,7 @@ EXPECTED = [
     (
         "lemma:MinToMinMax",
         0.5 + math.log(2) / 3,
-        math.log(math.exp(1.5 * (FIXED - 1) ** 2) + math.exp(1.5 * (FIXED + 1) ** 2)) / 3,
+        math.log(math.exp(1.5 * (THETA - 1) ** 2) + math.exp(1.5 * (THETA + 1) ** 2)) / 3,
     ),
     ("alg: fair_main", tilted_step(2), tilted_step(1)),
 ]

@@ -50,16 +50,6 @@ def test_the_identity_holds_and_no_other_y_is_higher(values, tau, seed):
     assert inner(other_K, loss_K, tau) <= best + 1e-9
 
 
-@given(losses)
-def test_limits(values):
-    loss_K, K = vector(*values), len(values)
-    small, large = 1e-5, 1e4
-    without = tilted(loss_K, small) - math.log(K) / small
-    # Off by tau times half the variance, at most 20^2 / 2.
-    assert without == pytest.approx(sum(values) / K, abs=2.1e-3)
-    assert tilted(loss_K, large) == pytest.approx(max(values), abs=1.001 * math.log(K) / large)
-
-
 def test_the_gradient_of_the_tilted_loss_weighs_by_y():
     # With L_k = (theta - k)^2 / 2 the gradient is sum_k y_k (theta - k) / tau.
     def losses_3(theta):
@@ -69,24 +59,3 @@ def test_the_gradient_of_the_tilted_loss_weighs_by_y():
     assert slope == pytest.approx(
         tilted_weights_summing_to_tau(losses_3(0.3), 2) @ (0.3 - np.arange(3)) / 2, abs=1e-8
     )
-
-
-def alternated(theta, tau, rounds):
-    """Minimises over theta and maximises over y by turns, for the losses (theta -+ 1)^2 / 2.
-
-    The minimiser for given y is (y_1 - y_2) / tau: one round maps theta to -tanh(tau theta).
-    """
-    for _ in range(rounds):
-        loss_2 = np.array([(theta - 1) ** 2 / 2, (theta + 1) ** 2 / 2])
-        y_2 = tilted_weights_summing_to_tau(loss_2, tau)
-        theta = float(y_2[0] - y_2[1]) / tau
-    return theta
-
-
-def test_alternating_by_hand():
-    assert alternated(0.5, 3.0, 1) == pytest.approx(-math.tanh(1.5))
-    # Below tau = 1 turns come nearer to the minimum at 0; above they do not.
-    assert abs(alternated(0.5, 0.8, 100)) < 1e-6
-    far = alternated(0.5, 3.0, 100)
-    assert far == pytest.approx(math.tanh(3 * far), abs=1e-9)
-    assert alternated(0.5, 3.0, 101) == pytest.approx(-far, abs=1e-9)
