@@ -42,23 +42,23 @@ class LocalSource(LocalSettings, Source):
             yield from self._read_file(path, name, skipped)
 
     def _first_documents_of_every_file(
-        self, files: list[NamedFile], limit_bytes: int, skipped: Counter[str]
+        self, files: list[NamedFile], total_bytes: int, skipped: Counter[str]
     ) -> Iterator[Document]:
         """The first documents of every file, of each file the same share of its size on disk.
 
         A corpus is often sorted by site or by date: the first files alone are another text. Where
-        files end before `limit_bytes` are reached (they are packed unlike the others), the others
+        files end before `total_bytes` are reached (they are packed unlike the others), the others
         are read further.
         """
         total, taken = 0, dict.fromkeys(files, 0)
         # Of a file that ends it is forgotten how much was taken: nothing is left.
-        while taken and total < limit_bytes:
+        while taken and total < total_bytes:
             # One byte more: a file of none has a weight, too.
             sizes = {file: file.path.stat().st_size + 1 for file in taken}
             before, seen, whole = total, 0, sum(sizes.values())
             for file, size in sizes.items():
                 seen += size
-                goal = before + (limit_bytes - before) * seen / whole
+                goal = before + (total_bytes - before) * seen / whole
                 if total >= goal:
                     continue
                 documents = self._read_file(*file, skipped)

@@ -245,7 +245,7 @@ def _method_problems(config: Config, scenario: str, method: str, recipe: Trainin
     chosen = config["scenarios"][scenario]
     rule, domains = given["rule"], chosen["domains"]
     tuned = dependencies.grid_choices(config, scenario, method)
-    values = methods.settings_with_first_choices(
+    values = methods.method_settings_with_first_choices(
         {"method": methods.rule_settings(given), "tuned": tuned}
     )
     where = f"methods.{method} in scenario {scenario}"

@@ -156,7 +156,9 @@ def known_run_needs(run: Mapping[str, Any]) -> Needs:
     if run["rule"] not in RULES:
         return Needs()
     steps, names = run["training"]["steps"], tuple(run["domains"])
-    return _cached_needs(run["rule"], json.dumps(settings_with_first_choices(run)), names, steps)
+    return _cached_needs(
+        run["rule"], json.dumps(method_settings_with_first_choices(run)), names, steps
+    )
 
 
 @functools.cache
@@ -174,7 +176,7 @@ def _build_method(mixing_rule: str, settings: str) -> Method:
     return method_registry.build_method(mixing_rule, json.loads(settings), "")
 
 
-def settings_with_first_choices(run: Mapping[str, Any]) -> dict[str, Any]:
+def method_settings_with_first_choices(run: Mapping[str, Any]) -> dict[str, Any]:
     """A run's method with the first of the settings that a grid chooses from: all cost alike."""
     return run["method"] | {name: values[0] for name, values in run.get("tuned", {}).items()}
 
@@ -273,6 +275,6 @@ def refuse_unusable_methods_and_finders(
         where = f"methods.{run['method_name']} in scenario {run['scenario']}"
         recipe = validate(settings.Training, run["training"], f"{where}: training")
         problems += construction_problems(
-            run["rule"], settings_with_first_choices(run), run["domains"], recipe, where
+            run["rule"], method_settings_with_first_choices(run), run["domains"], recipe, where
         )
     refuse([*dict.fromkeys(problems)])

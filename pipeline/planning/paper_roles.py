@@ -46,7 +46,7 @@ def read_paper_table(table: str) -> list[dict[str, str]]:
 
 
 @functools.cache
-def published_names() -> dict[str, tuple[str, ...]]:
+def paper_names_by_kind() -> dict[str, tuple[str, ...]]:
     """The names that the paper uses, by kind, in its order."""
     names = read_paper_table("names")
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
@@ -58,7 +58,7 @@ def paper_name_uses(config: Config) -> Iterator[NameUse]:
         cast = config.get("paper", {}).get(section, {})
         yield NameUse(cast, _role_candidates(config, section), f"paper.{section}")
         for ours, played in cast.items():
-            yield NameUse(_as_list(played), published_names()[kind], f"paper.{section}.{ours}")
+            yield NameUse(_as_list(played), paper_names_by_kind()[kind], f"paper.{section}.{ours}")
 
 
 def duplicate_role_problems(config: Config) -> list[str]:
@@ -85,7 +85,9 @@ def paper_roles_of(config: Config) -> list[PaperRole]:
             alone = [] if ours in taken else [ours]
             played = _as_list(cast[ours]) if ours in cast else alone
             result += [
-                PaperRole(kind, ours, name) for name in played if name in published_names()[kind]
+                PaperRole(kind, ours, name)
+                for name in played
+                if name in paper_names_by_kind()[kind]
             ]
     return result
 

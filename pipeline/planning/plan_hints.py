@@ -52,7 +52,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
             result.append(f"{plan.origin}: {section}: {told}")
     for section in ("evaluation", "probe"):
         for name in sorted(used[section].intersection(own_config.get(section, {}))):
-            result += _unmatched_curve_and_probe_hints(plan, section, name)
+            result += _hints_of_filter_values_without_runs(plan, section, name)
     # Methods are compared with one that has no run.
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -72,7 +72,7 @@ def _hint_where_to_add_sources(plan: Plan) -> str:
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _unmatched_curve_and_probe_hints(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _hints_of_filter_values_without_runs(plan: Plan, section: str, name: str) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
     scenarios, lists = plan.config["scenarios"], plan.config[section][name]
     where = f"{section}.{name}"
@@ -128,7 +128,7 @@ def few_document_hints(plan: Plan) -> list[str]:
         try:
             document_preview.refuse_unreadable_first_documents(source)
             # Of a text for the tokenizer alone nothing is scored.
-            scored = _fewest_scored_rows_and_length(plan, name)
+            scored = _rows_and_length_of_fewest_scored_tokens(plan, name)
             few = scored and document_preview.few_or_unequal_documents_warning(
                 source, plan.config["packing"]["validation_share"], *scored
             )
@@ -140,7 +140,7 @@ def few_document_hints(plan: Plan) -> list[str]:
     return told
 
 
-def _fewest_scored_rows_and_length(plan: Plan, domain: str) -> tuple[int, int] | None:
+def _rows_and_length_of_fewest_scored_tokens(plan: Plan, domain: str) -> tuple[int, int] | None:
     """The rows that evaluations score of a domain, and tokens of each, where they are fewest."""
     scored = [
         (asked["rows"], plan.runs[run]["training"]["length"])

@@ -211,13 +211,13 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
     """Rows, FLOPs with the search, and time at the paper's size, each over those of Mix."""
     base = _steps_of_mix(plan, runs[0])
 
-    def rows_over_mix(run: RunName) -> float:
+    def rows_relative_to_mix(run: RunName) -> float:
         values = plan.runs[str(run)]
         return float(values["training"]["steps"] * registration.rows_per_batch_row(values) / base)
 
-    def flops_with_search_over_mix(run: RunName) -> float:
+    def flops_with_search_relative_to_mix(run: RunName) -> float:
         every = dependencies.wanted_then_required_runs(plan.config, [run])
-        flops = sum(rows_over_mix(one) * flops_of_mix_step(one) for one in every)
+        flops = sum(rows_relative_to_mix(one) * flops_of_mix_step(one) for one in every)
         return flops / flops_of_mix_step(run)
 
     def flops_of_mix_step(run: RunName) -> float:
@@ -227,8 +227,8 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
     others = [run._replace(method=equal.of) if equal else run for run in runs]
     paper = [registration.with_paper_rows_and_steps(plan.runs[str(run)]) for run in others]
     return {
-        "rows": fmean(map(rows_over_mix, runs)),
-        "with search": fmean(map(flops_with_search_over_mix, runs)),
+        "rows": fmean(map(rows_relative_to_mix, runs)),
+        "with search": fmean(map(flops_with_search_relative_to_mix, runs)),
         "time at the paper's size": fmean(
             [registration.passes_relative_to_mix(run) for run in paper]
         ),

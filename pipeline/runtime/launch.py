@@ -94,11 +94,11 @@ def _exec_srun(nodes: int, arguments: Sequence[str]) -> NoReturn:
 
 def _slurm_hosts(job: str) -> list[str]:
     """Names of the nodes of a Slurm job."""
-    nodes = _command_output("squeue", "--noheader", "--jobs", job, "--format", "%N")
-    return _command_output("scontrol", "show", "hostnames", nodes).split()
+    nodes = _command_output_or_raise("squeue", "--noheader", "--jobs", job, "--format", "%N")
+    return _command_output_or_raise("scontrol", "show", "hostnames", nodes).split()
 
 
-def _command_output(*command: str) -> str:
+def _command_output_or_raise(*command: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -24,7 +24,7 @@ def test_every_name_of_the_published_numbers_is_known_and_has_a_place_of_its_own
     numbers = paper_roles.read_paper_table("numbers")
     # Table 8 is over all multilingual runs, and `average` is no task.
     others = {"model": set(), "method": set(), "scenario": {"mc4"}, "task": {"", "average"}}
-    for kind, names in paper_roles.published_names().items():
+    for kind, names in paper_roles.paper_names_by_kind().items():
         assert {row[kind] for row in numbers} - set(names) == others[kind]
     places = [(row["kind"], row["position"]) for row in paper_roles.read_paper_table("names")]
     assert len(set(places)) == len(places)
