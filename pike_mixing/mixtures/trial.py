@@ -138,10 +138,11 @@ def _trial_lines(trial: Trial) -> list[str]:
     lines = [
         f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), "
         "each trained on a different mixture.",
-        f"Tested on {N} public models of 1B parameters, once for the loss on web text, and once "
-        "for the mean loss on 13 domains:",
-        "the loss of each model is predicted from its mixture, and the model with the lowest "
-        "prediction is chosen.",
+        f"Tested on {N} public models of 1B parameters: the loss of each model is predicted from "
+        "its mixture,",
+        "and the model with the lowest prediction is chosen. The left column is about the loss on "
+        "web text,",
+        "the right column about the mean loss on 13 domains.",
         "Losses are in nats per token. In parentheses: 95 % bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
