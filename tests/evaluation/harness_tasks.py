@@ -52,7 +52,7 @@ def definitions(one: PreparedTask, tasks: Path) -> tuple[dict[str, Any], dict[st
         "demonstrations": datasets.Dataset.from_list(demonstrations or rows[:1]),
     }
     config = {
-        "task": asked.name,
+        "task": asked.label,
         "custom_dataset": lambda **_: splits,
         "validation_split": "asked",
         "fewshot_config": {"sampler": "first_n", "split": "demonstrations"},
@@ -67,7 +67,7 @@ def definitions(one: PreparedTask, tasks: Path) -> tuple[dict[str, Any], dict[st
             {"metric": name, "aggregation": "mean", "higher_is_better": True} for name in metrics
         ],
     }
-    alone = {"task": f"{asked.name}, alone", "doc_to_text": answer, "num_fewshot": 0}
+    alone = {"task": f"{asked.label}, alone", "doc_to_text": answer, "num_fewshot": 0}
     return config, {**config, **alone, "metric_list": config["metric_list"][:1]}
 
 
