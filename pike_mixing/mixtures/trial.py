@@ -138,11 +138,10 @@ def _trial_lines(trial: Trial) -> list[str]:
     lines = [
         f"Learned from {trial.proxies} public models of 1M parameters (from the paper RegMix), "
         "each trained on a different mixture.",
-        f"Tested on {N} public models of 1B parameters: the loss of each model is predicted from "
-        "its mixture,",
-        "and the model with the lowest prediction is chosen. The left column is about the loss on "
-        "web text,",
-        "the right column about the mean loss on 13 domains.",
+        f"Tested on {N} public models of 1B parameters, for two losses: on web text (left), and "
+        "the mean of 13 domains (right).",
+        "For each of the two, the loss of every model is predicted from its mixture, and the model "
+        "with the lowest prediction is chosen.",
         "Losses are in nats per token. In parentheses: 95 % bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
