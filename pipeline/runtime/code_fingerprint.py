@@ -11,6 +11,7 @@ to the table re-runs no other method.
 """
 
 import ast
+import contextlib
 import functools
 import hashlib
 import importlib.util
@@ -345,6 +346,9 @@ def current_commit() -> str | None:
 
 @functools.cache
 def _digest_cache() -> checksums.DigestCache:
+    # Python makes the folder, unless it was told to write no bytecode.
+    with contextlib.suppress(OSError):
+        MEMORY.parent.mkdir(exist_ok=True)
     return checksums.DigestCache(MEMORY)
 
 

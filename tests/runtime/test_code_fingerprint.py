@@ -29,7 +29,7 @@ def write(folder, changes=()):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.PACKAGE, module.FIRST_PARTY = folder / "toy", ("toy",)
-    module.MEMORY = folder / "code.json"
+    module.MEMORY = folder / "__pycache__" / "code.json"
     return module
 
 
