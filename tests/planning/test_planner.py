@@ -43,7 +43,7 @@ def test_losses_for_searches_are_of_the_runs_that_a_search_reads(config):
     # The grid's. DoReMi's reference and proxy are read by their states.
     assert searched == {
         f"pike-{pair}/seed{seed}"
-        for seed in (100, 101, 102)
+        for seed in config()["grids"]["zetas"]["seeds"]
         for pair in ("low", "middle", "high", "highest")
     }
     assert "search" not in evaluations["installed/pico/doremi-proxy/seed100"]
