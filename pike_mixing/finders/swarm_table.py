@@ -216,7 +216,7 @@ def _matches_value_or_range(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
-class _JoinedPair(NamedTuple):
+class _TableAndColumnNames(NamedTuple):
     """A pair of files as one table."""
 
     columns: Columns
@@ -227,8 +227,12 @@ class _JoinedPair(NamedTuple):
 
 
 def _join_ratio_and_metric_tables(
-    ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
-) -> _JoinedPair:
+    ratios: Path,
+    first: Columns,
+    metrics: Path,
+    weight_pattern: str | None,
+    loss_pattern: str | None,
+) -> _TableAndColumnNames:
     """A pair of files as one table, in the order of the first."""
     second = read_columns(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
@@ -252,15 +256,15 @@ def _join_ratio_and_metric_tables(
     # One name may be a domain's in the first file and a loss's in the second.
     result, found = second | first, []
     for path, columns, given, usual, what, least in (
-        (ratios, first, weight, WEIGHT, "weight", 2),
-        (metrics, second, loss, LOSS, "loss", 1),
+        (ratios, first, weight_pattern, WEIGHT, "weight", 2),
+        (metrics, second, loss_pattern, LOSS, "loss", 1),
     ):
         own = {name: values for name, values in columns.items() if name not in LABELS}
         pattern = pair_pattern(own, given, usual)
         located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})
-    return _JoinedPair(result, *found)
+    return _TableAndColumnNames(result, *found)
 
 
 def _phase_exposures(
