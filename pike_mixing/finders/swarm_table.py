@@ -26,7 +26,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms.catalogue import KEYS, LABELS
-from pike_mixing.table_files import Columns, read_columns, refuse_first_problems
+from pike_mixing.table_files import Columns, read_csv_or_parquet, refuse_first_problems
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""
@@ -94,7 +94,7 @@ def read_swarm(
         InputError: a file cannot be read, a column is missing or named twice, a value is no finite
             number, or a row's weights are no mixture.
     """
-    columns = read_columns(path)
+    columns = read_csv_or_parquet(path)
     if metrics is None:
         weights = _locate_columns(path, columns, weight or WEIGHT, "weight", least=2)
         known = _locate_columns(path, columns, loss or LOSS, "loss", least=1)
@@ -234,7 +234,7 @@ def _join_ratio_and_metric_tables(
     loss_pattern: str | None,
 ) -> _TableAndColumnNames:
     """A pair of files as one table, in the order of the first."""
-    second = read_columns(metrics)
+    second = read_csv_or_parquet(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
     if key is None:
         raise InputError(f"{ratios}, {metrics}: both need a column {' or '.join(KEYS)}: add one")
