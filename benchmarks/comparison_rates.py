@@ -30,7 +30,7 @@ from benchmarks import measure, records
 from benchmarks.length_rates import Lengths
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.comparison import mean_difference, p_values, read_sides, scores, verdicts
-from pike_mixing.comparison.distributions import two_sided_normal_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_z
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
 from pipeline.runtime import atomic_files, code_fingerprint
@@ -153,7 +153,7 @@ def rivals(tasks: list[Paired], random: np.random.Generator) -> dict[str, bool |
     apart = [float((w * (a - b)).sum() / w.sum()) for a, b, w in means]
     a_I, b_I = (np.concatenate([m[n] for m in means]) for n in (0, 1))
     d_I = a_I - b_I
-    z = two_sided_normal_quantile(LEVEL)
+    z = two_sided_critical_z(LEVEL)
     half = z * math.sqrt(a_I.var() / len(a_I) + b_I.var() / len(b_I))
     place = random.integers(0, len(d_I), (RESAMPLES, len(d_I)))
     low, high = np.quantile(d_I[place].mean(axis=1), [LEVEL / 2, 1 - LEVEL / 2])
@@ -182,7 +182,8 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
-        result["wide"] = int(mean_difference.widening_by_unseen_documents(found) >= verdicts.WIDE)
+        factor = mean_difference.width_factor_of_unseen_documents(found)
+        result["wide"] = int(factor >= verdicts.WIDE)
         result["missed_wide"] = result["wide"] * result["missed"]
     if others:
         result["others"] = 1

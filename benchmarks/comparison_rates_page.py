@@ -9,7 +9,7 @@ from scipy import stats
 
 from benchmarks import records
 from benchmarks.comparison_rates import ITEMS, RARE, RIVALS, SEEDS
-from pike_mixing.comparison.distributions import two_sided_normal_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_z
 from pike_mixing.comparison.mean_difference import LEVEL
 
 LEAST, MOST = 0.93, 0.98
@@ -77,7 +77,7 @@ def rate(cells: Sequence[dict[str, Any]], name: str, of: str) -> tuple[float, fl
     count, times = (sum(c.get(n, 0) for c in cells) for n in (name, of))
     if not times:
         return math.nan, math.nan
-    p, z = count / times, two_sided_normal_quantile(LEVEL)
+    p, z = count / times, two_sided_critical_z(LEVEL)
     return p, z * math.sqrt(p * (1 - p) / times + z**2 / 4 / times**2) / (1 + z**2 / times)
 
 

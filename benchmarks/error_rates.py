@@ -31,7 +31,7 @@ import numpy.typing as npt
 from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import detectable, mean_difference, p_values
-from pike_mixing.comparison.distributions import two_sided_normal_quantile, two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t, two_sided_critical_z
 from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
 from pipeline.results import claim_tests, speedups, sql_views
 from pipeline.results.measured_results import CheckpointKey, TaskCurve
@@ -93,7 +93,7 @@ CASES = {
 def differs(estimate: Estimate) -> bool:
     """Whether the interval leaves out zero, which is the truth: then p is below 5 %."""
     half = mean_difference.half_width(estimate)
-    assert estimate.has_enough_data
+    assert estimate.has_enough_for_verdict
     assert half is not None
     return abs(estimate.difference) > half
 
@@ -240,14 +240,14 @@ def _of_sum(estimate: Estimate) -> float:
     degrees = (seeds + items) ** 2 / (
         seeds**2 / (estimate.seeds - 1) + items**2 / estimate.degrees or 1
     )
-    return two_sided_t_quantile(mean_difference.LEVEL, degrees) * math.sqrt(seeds + items)
+    return two_sided_critical_t(mean_difference.LEVEL, degrees) * math.sqrt(seeds + items)
 
 
 def by_variance(estimate: Estimate, level: float = mean_difference.LEVEL) -> float:
     """The mean of both Student's t by variance, of Cochran and Cox (1950)."""
     seeds, items = (estimate.of_seeds or 0) ** 2, (estimate.of_items or 0) ** 2
     t_seeds, t_items = (
-        two_sided_t_quantile(level, degrees) for degrees in (estimate.seeds - 1, estimate.degrees)
+        two_sided_critical_t(level, degrees) for degrees in (estimate.seeds - 1, estimate.degrees)
     )
     return (t_seeds * seeds + t_items * items) / (math.sqrt(seeds + items) or 1)
 
@@ -279,13 +279,13 @@ NARROWER: dict[str, Callable[[Estimate], float]] = {
     "one t, Satterthwaite's degrees of the sum": _of_sum,
     "mean of both t by variance, Cochran and Cox": by_variance,
     "normal quantile for both": lambda e: (
-        two_sided_normal_quantile(mean_difference.LEVEL) * (e.stderr or 0)
+        two_sided_critical_z(mean_difference.LEVEL) * (e.stderr or 0)
     ),
     "seeds alone, Student's t": lambda e: (
-        two_sided_t_quantile(mean_difference.LEVEL, e.seeds - 1) * (e.of_seeds or 0)
+        two_sided_critical_t(mean_difference.LEVEL, e.seeds - 1) * (e.of_seeds or 0)
     ),
     "documents alone, Student's t": lambda e: (
-        two_sided_t_quantile(mean_difference.LEVEL, e.degrees) * (e.of_items or 0)
+        two_sided_critical_t(mean_difference.LEVEL, e.degrees) * (e.of_items or 0)
     ),
 }
 """Half widths that are not used, for means of losses."""

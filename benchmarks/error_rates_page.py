@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks import comparison_rates_page, records
 from benchmarks.error_rates import METHODS, NARROWER, SEEDS, by_variance, errors
 from pike_mixing.comparison import mean_difference
-from pike_mixing.comparison.distributions import two_sided_normal_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_z
 from pike_mixing.comparison.mean_difference import LEVEL
 
 PAGE = records.ROOT / "docs" / "error-rates.md"
@@ -80,7 +80,7 @@ CORRECTED = LEVEL / METHODS
 def half(cells: list[dict[str, Any]]) -> float:
     """Half of the 95% interval of a rate over cells, in percent."""
     draws, p = sum(c["draws"] for c in cells), mean(cells)
-    return 100 * two_sided_normal_quantile(LEVEL) * math.sqrt(p * (1 - p) / draws)
+    return 100 * two_sided_critical_z(LEVEL) * math.sqrt(p * (1 - p) / draws)
 
 
 def mean(cells: list[dict[str, Any]]) -> float:

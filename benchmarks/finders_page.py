@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.finder_scores import MEAN, of_correlation, of_deviation
 from benchmarks.records import RESULTS, ROOT, read, table
 from pike_mixing import bench
-from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t
 
 PAGE = ROOT / "docs" / "finders.md"
 TITLE = """# How good the finders are
@@ -545,7 +545,7 @@ def _of(interval: dict[str, float], digits: int = 2) -> str:
 
 def _paired(gain_S: Any) -> str:
     """Mean and 95 % by Student's t over seeds."""
-    error = gain_S.std(ddof=1) / np.sqrt(len(gain_S)) * two_sided_t_quantile(0.05, len(gain_S) - 1)
+    error = gain_S.std(ddof=1) / np.sqrt(len(gain_S)) * two_sided_critical_t(0.05, len(gain_S) - 1)
     return shown([gain_S.mean(), gain_S.mean() - error, gain_S.mean() + error], 3)
 
 

@@ -23,7 +23,7 @@ from benchmarks.finders import configured
 from pike_mixing.finders import prediction_scores, swarm_table
 from pike_mixing.finders.fit import fit
 from pike_mixing.finders.interface import Swarm
-from pike_mixing.finders.loss_scaling import extrapolate
+from pike_mixing.finders.loss_scaling import extrapolate_long_curves
 from pike_mixing.finders.mixing_law import MixingLaw
 
 DOMAINS = ("arxiv", "book", "c4", "github", "commoncrawl", "stackexchange", "wikipedia")
@@ -40,7 +40,7 @@ def main() -> None:
     at = {"parameters": float(parameters), "tokens": float(tokens)}
     for size in config["nested"]:
         small = rows(path, model_size=f"0..{size}")
-        swarms[f"nested up to {float(size) / 1e6:.0f}M"] = extrapolate(small, at)
+        swarms[f"nested up to {float(size) / 1e6:.0f}M"] = extrapolate_long_curves(small, at)
     record = {
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "runs": len(test.runs),

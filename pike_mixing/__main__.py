@@ -133,9 +133,8 @@ def _build_parser() -> argparse.ArgumentParser:
     _add_arguments_of_stages(
         command("stages", design_commands.schedule_json, "a schedule from losses over steps")
     )
-    kept = command(
-        "reuse", design_commands.reused_mixture_json, "a mixture's ratios where domains come and go"
-    )
+    about = "a mixture's ratios where domains come and go"
+    kept = command("reuse", design_commands.kept_or_expanded_mixture_json, about)
     kept.add_argument("--old", nargs="+", required=True, metavar="DOMAIN=WEIGHT")
     about = "domains of the old mixture that are removed, revised or split"
     kept.add_argument("--changed", nargs="*", default=[], metavar="DOMAIN", help=about)

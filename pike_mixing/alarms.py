@@ -150,7 +150,7 @@ class Watch(AlarmLimits):
         had_rows_K = measured.rows_K > 0
         bad_K = np.where(had_rows_K, ~finite_3xK.all(axis=0), state["nan-signal"])
         result = []
-        for k in _indices_newly_true(state, "nan-signal", bad_K):
+        for k in _indices_turned_true(state, "nan-signal", bad_K):
             domain, rows = self.domains[k], int(measured.rows_K[k])
             if finite_3xK[:2, k].all():
                 message = (
@@ -198,7 +198,7 @@ class Watch(AlarmLimits):
                 "learns its text by heart: give it more rows or fewer epochs, or a lower learning "
                 "rate",
             )
-            for k in _indices_newly_true(state, "worse", worse_K)
+            for k in _indices_turned_true(state, "worse", worse_K)
         ]
 
     def _record_epoch_alarms(
@@ -215,7 +215,7 @@ class Watch(AlarmLimits):
                 "learnt by heart; give its source more text, train for fewer steps, or use a "
                 "method that bounds repetition (unimax)",
             )
-            for k in _indices_newly_true(state, "epochs", drawn_K / rows_K > self.epochs)
+            for k in _indices_turned_true(state, "epochs", drawn_K / rows_K > self.epochs)
         ]
 
     def _record_missing_rows_alarms(
@@ -234,7 +234,7 @@ class Watch(AlarmLimits):
                 "it, and a method that learns from batches hears no more of it; "
                 + self._missing_rows_remedy(float(weights_K[k]), int(count_K.sum())),
             )
-            for k in _indices_newly_true(state, "no-rows", step - last_K >= self.window)
+            for k in _indices_turned_true(state, "no-rows", step - last_K >= self.window)
         ]
 
     def _missing_rows_remedy(self, weight: float, b: int) -> str:
@@ -263,11 +263,11 @@ class Watch(AlarmLimits):
             "lower least_effective_domains if this is meant"
         )
         low = np.array([number < self.least_effective_domains])
-        raised = _indices_newly_true(state, "effective-domains", low)
+        raised = _indices_turned_true(state, "effective-domains", low)
         return [Alarm(step, "effective-domains", None, message) for _ in raised]
 
 
-def _indices_newly_true(state: State, kind: str, is_true: Array) -> list[int]:
+def _indices_turned_true(state: State, kind: str, is_true: Array) -> list[int]:
     """Where a condition holds that did not hold at the last look, which the state remembers."""
     before, state[kind] = state[kind], is_true
     return [int(k) for k in np.flatnonzero(is_true & ~before)]

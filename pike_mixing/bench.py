@@ -185,7 +185,7 @@ def load_bench_method(name_or_file: str) -> Any:
     return module
 
 
-def row_blocks_by_mixture_hash(weights_NxK: Floats) -> list[Ints]:
+def full_blocks_in_hash_order(weights_NxK: Floats) -> list[Ints]:
     """Blocks of rows in the order of the SHA-256 of their mixtures' numbers, without a rest."""
     texts = [",".join(f"{weight:.6f}" for weight in row) for row in weights_NxK]
     order = sorted(range(len(texts)), key=lambda n: hashlib.sha256(texts[n].encode()).digest())
@@ -193,12 +193,12 @@ def row_blocks_by_mixture_hash(weights_NxK: Floats) -> list[Ints]:
     return [np.array(order[at : at + size]) for at in range(0, len(order) - size + 1, size)]
 
 
-def make_block_folds(
+def make_next_block_folds(
     swarm_name: str, swarm: Swarm, other_sizes: Mapping[str, Swarm] | None = None
 ) -> list[Fold]:
     """Each block's runs to fit and the next's to predict; also the same mixtures at other sizes."""
     weights_NxK, _ = swarm.weights_and_losses()
-    blocks, result = row_blocks_by_mixture_hash(weights_NxK), []
+    blocks, result = full_blocks_in_hash_order(weights_NxK), []
     for block, test in zip(blocks, [*blocks[1:], blocks[0]], strict=True):
         tests = {swarm_name: _select_runs(swarm, test)}
         held = {tuple(weights_NxK[n].round(6)) for n in test}
@@ -232,33 +232,34 @@ def unsealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
     Raises:
         InputError: one of the tables is sealed.
     """
-    result = make_block_folds(
+    result = make_next_block_folds(
         "regmix at 1M", _read_regmix_swarm("1e6"), {"regmix at 60M": _read_regmix_swarm("6e7")}
     )
     for one in further_tables:
         name = one.name.partition(".")[0]
         if name in SEALED:
             raise InputError(f"{one} is sealed: --open-sealed WHO writes the log and opens it")
-        result += make_block_folds(name, _keep_evenly_spaced_losses(swarm_table.read_swarm(one)))
+        result += make_next_block_folds(
+            name, _keep_evenly_spaced_losses(swarm_table.read_swarm(one))
+        )
     return result
 
 
 def sealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
     """Of RegMix's runs of 1B, by fits to blocks of 1M; and of tables that were fetched."""
     small, large = _read_regmix_swarm("1e6"), _read_regmix_swarm("1e9")
-    blocks = row_blocks_by_mixture_hash(small.weights_and_losses()[0])
+    blocks = full_blocks_in_hash_order(small.weights_and_losses()[0])
     result = [Fold(_select_runs(small, block), {SEALED[0]: large}, None) for block in blocks]
     for one in further_tables:
-        result += make_block_folds(
+        result += make_next_block_folds(
             one.name.partition(".")[0], _keep_evenly_spaced_losses(swarm_table.read_swarm(one))
         )
     return result
 
 
-def _read_regmix_swarm(parameter_count: str) -> Swarm:
-    return swarm_table.read_swarm(
-        catalogue.packaged_table_or_path(Path("regmix")), where={"parameters": parameter_count}
-    )
+def _read_regmix_swarm(parameters_or_range: str) -> Swarm:
+    path = catalogue.packaged_table_or_path(Path("regmix"))
+    return swarm_table.read_swarm(path, where={"parameters": parameters_or_range})
 
 
 def score_on_test_swarms(

@@ -52,7 +52,7 @@ class Limits:
         if isinstance(value, int | float):
             if abs(value) > WIDEST and isinstance(value, int):
                 return f"must lie between -{WIDEST} and {WIDEST}"
-            return None if self._is_in_range(value) else f"{self.range_text()}, not {value}"
+            return None if self._is_in_range(value) else f"{self.requirement_text()}, not {value}"
         if self.filled and not value:
             return "must not be empty" if isinstance(value, str) else "name at least one"
         if self.distinct and (twice := [v for n, v in enumerate(value) if v in value[:n]]):
@@ -88,7 +88,7 @@ class Limits:
             and (self.multiple_of is None or value % self.multiple_of == 0)
         )
 
-    def range_text(self) -> str:
+    def requirement_text(self) -> str:
         """Which numbers are allowed, in words."""
         low = self.at_least if self.above is None else self.above
         high = self.at_most if self.below is None else self.below

@@ -59,7 +59,7 @@ def wrong_type_message(value: object, hint: Any) -> str:
     hint, way_out = bare_type(hint), ""
     if hint in (int, float) and type(value) is int:
         return f"must lie between -{WIDEST} and {WIDEST}"
-    whole = _parse_whole_number_or_size(value) if isinstance(value, str) else None
+    whole = _parse_whole_number_or_bytes(value) if isinstance(value, str) else None
     if isinstance(value, str) and get_origin(hint) is Literal:
         near = _nearest_name_hint(value, map(str, get_args(hint)))
         way_out = f": {near}" if near else ""
@@ -72,7 +72,7 @@ def wrong_type_message(value: object, hint: Any) -> str:
     return f"{shortened_repr(value)} is not {_type_text(hint)}{way_out}"
 
 
-def _parse_whole_number_or_size(text: str) -> int | None:
+def _parse_whole_number_or_bytes(text: str) -> int | None:
     """The number that a text such as 30MB, 64 KiB, 2e6 or 30,000,000 means; None of any other."""
     plain = text.strip().replace(",", "").replace("_", "")
     found = re.fullmatch(

@@ -107,7 +107,7 @@ def state_problems(answer: Any) -> list[str]:
     if not isinstance(answer, Mapping):
         return [f"the state is a {_class_text(answer)}: return a dictionary of NumPy arrays"]
     return [
-        f"{name!r} of the state is {_kind_of_numbers_text(value)}: give a NumPy array of numbers"
+        f"{name!r} of the state is {_kind_with_article(value)}: give a NumPy array of numbers"
         for name, value in answer.items()
         if not (isinstance(value, np.generic) or _is_exact_ndarray(value))
         or value.dtype.kind not in "biuf"
@@ -130,7 +130,7 @@ def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
 def share_problem(share_K: Any, K: int, total: float) -> str | None:
     """What is wrong with what each of K domains has of a total."""
     if not _is_exact_ndarray(share_K) or share_K.dtype.kind not in "iuf":
-        return f"{share_K} is {_kind_of_numbers_text(share_K)}: give a NumPy array of numbers"
+        return f"{share_K} is {_kind_with_article(share_K)}: give a NumPy array of numbers"
     if share_K.shape != (K,):
         return f"the shape is {share_K.shape}, but there are {K} domains"
     if not np.min(share_K) >= 0 or not abs(np.sum(share_K) - total) < 1e-6:
@@ -160,7 +160,7 @@ def _is_whole_number(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _kind_of_numbers_text(value: Any) -> str:
+def _kind_with_article(value: Any) -> str:
     """A value's kind in words; of an array that of its numbers."""
     return f"an array of {value.dtype}" if _is_exact_ndarray(value) else f"a {_class_text(value)}"
 
@@ -218,7 +218,7 @@ def signal_type_problems(signals: Signals) -> list[str]:
     if not isinstance(signals.statistics, Statistics | None):
         problems.append(f"statistics is a {_class_text(signals.statistics)}: give a Statistics")
     return problems + [
-        f"{name} is {_kind_of_numbers_text(value)}: give a NumPy array of float64, of counts int64"
+        f"{name} is {_kind_with_article(value)}: give a NumPy array of float64, of counts int64"
         for name, value in _measured_arrays(signals).items()
         if not _is_exact_ndarray(value) or value.dtype.kind not in "iuf"
     ]

@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError, refuse, refuse_without_package
 Columns = dict[str, list[object]]
 
 
-def read_columns(path: Path, only_of_parquet: Sequence[str] | None = None) -> Columns:
+def read_csv_or_parquet(path: Path, only_of_parquet: Sequence[str] | None = None) -> Columns:
     """The columns of a table by name, from the top down; texts of a CSV, values of a Parquet file.
 
     Of a Parquet file, `only_of_parquet` names the columns and parts of columns (`a.b`) to read if

@@ -259,7 +259,7 @@ def _observed_training_step(
             finally:
                 trainer.compute_loss_func = own
 
-        def note(module: nn.Module, _: Any, outputs: Any) -> None:
+        def keep_training_row_losses(module: nn.Module, _: Any, outputs: Any) -> None:
             if module.training and torch.is_grad_enabled() and logits_of(outputs) is not None:
                 with torch.no_grad():
                     labels = losses.inputs_and_labels(batch)["labels"]
@@ -267,7 +267,7 @@ def _observed_training_step(
 
         if not (needs.losses or needs.losses_after):
             return plain(model, inputs, *args, **kwargs)
-        with trainer.model.register_forward_hook(note):
+        with trainer.model.register_forward_hook(keep_training_row_losses):
             loss = plain(model, inputs, *args, **kwargs)
         # Fused losses leave no logits.
         mixing.record(

@@ -238,7 +238,7 @@ def _positional(shown: str, about: str, **how: Any) -> Argument:
     return "given", about, {"metavar": shown, "type": parse_path, **how}
 
 
-def _path(name: str, about: str, **how: Any) -> Argument:
+def _path_option(name: str, about: str, **how: Any) -> Argument:
     return name, about, {"type": parse_path, "required": "default" not in how, **how}
 
 
@@ -254,7 +254,7 @@ def _workers(about: str) -> Argument:
     return _option("--workers", about, type=integer_parser(1), metavar="N")
 
 
-def _environment_switch(name: str, about: str) -> Argument:
+def _switch_or_environment(name: str, about: str) -> Argument:
     """A switch of the command line, or of the environment: not without a value, by 0 or false."""
     variable = f"PIKE_{name[2:].upper()}"
     on = os.environ.get(variable, "").strip().lower() not in ("", "0", "false")
@@ -266,23 +266,27 @@ def _environment_switch(name: str, about: str) -> Argument:
 def commands() -> list[Command]:
     """Every subcommand, in the order of the help."""
     settings = _positional("SETTINGS", "the stage's settings, which the workflow writes")
-    corpora = _path("--corpora", "folder of the tokenizer's corpora, one subfolder per domain")
+    about = "folder of the tokenizer's corpora, one subfolder per domain"
+    corpora = _path_option("--corpora", about)
     device = _option("--device", "auto, cpu, cuda or xla (default: auto)", default="auto")
     planned = _option("--accelerator", "kind of device that the job was planned for (default: "
                       "cpu): the log names a GPU of another kind", metavar="NAME", default="cpu",
                       choices=accelerators.ACCELERATORS)
     newest = "default: that of results/ or restored/, whichever was written last"
-    asked = _path("--database", newest, default=None)
-    database = _path("--database", "the database to read")
-    run, pieces = _path("--run", "the run's folder"), _path("--tokenizer", "the .model file")
-    out = _path("--out", "what to make")
+    asked = _path_option("--database", newest, default=None)
+    database = _path_option("--database", "the database to read")
+    run = _path_option("--run", "the run's folder")
+    pieces = _path_option("--tokenizer", "the .model file")
+    out = _path_option("--out", "what to make")
+    tables = _path_option("--tables", "folder of the tables")
+    figures = _path_option("--figures", "folder of the figures")
     many = _positional("FOLDER", "documents, a corpus, or a folder of such", nargs="+")
     return [
         _command("run", "pretrain", "train one run, or go on with it",
             _positional("RUN", "run.json; everything appears beside it"), corpora,
-            _path("--reference", "run whose model is the method's reference", default=None),
-            _path("--mixture", "manifest of a found mixture, or of a grid's choice, for a method "
-                  "that takes one", default=None), device, planned,
+            _path_option("--reference", "run whose model is the method's reference", default=None),
+            _path_option("--mixture", "manifest of a found mixture, or of a grid's choice, for a "
+                         "method that takes one", default=None), device, planned,
             _option("--processes", "devices that train the run together: torchrun starts a "
                     "process for each; on xla, one has all chips", default=1,
                     type=integer_parser(1), metavar="N"),
@@ -300,19 +304,19 @@ def commands() -> list[Command]:
                     "utilisation (default: PIKE_PEAK_FLOPS of the environment, else a known "
                     "GPU's)", type=number_parser(1),
                     default=os.environ.get("PIKE_PEAK_FLOPS") or None),
-            _environment_switch("--shard", "each of several processes or chips keeps only its part "
-                    "of weights and optimizer states"),
-            _environment_switch("--recompute", "compute blocks again in the backward pass, for "
+            _switch_or_environment("--shard", "each of several processes or chips keeps only its "
+                    "part of weights and optimizer states"),
+            _switch_or_environment("--recompute", "compute blocks again in the backward pass, for "
                     "memory")),
         _command("plumbing", "evaluate", "evaluate a run's checkpoints",
             settings, run, corpora, pieces,
-            _path("--tasks", "folder of the fetched downstream tasks", default=None), device,
+            _path_option("--tasks", "folder of the fetched downstream tasks", default=None), device,
             planned),
         _command("plumbing", "probe", "compare the domains' gradients at a run's checkpoints",
             settings, run, corpora, device, planned),
         _command("run", "fetch", "fetch the data sets of downstream tasks",
             _positional("NAME", "task: arc_easy, csqa, hellaswag, piqa, ...", nargs="+", type=str),
-            _path("--out", "default: results/tasks", default=Path("results/tasks")),
+            _path_option("--out", "default: results/tasks", default=Path("results/tasks")),
             _option("--revision", "commit to fetch instead of the pinned one"),
             _option("--from", "files of the data set that are here already", dest="given_files",
                     metavar="SPLIT=FILE", nargs="+", default=[]),
@@ -329,8 +333,8 @@ def commands() -> list[Command]:
             _option("targets", "a file to make, as results/tables/table2.md: count its jobs and "
                     "those that it needs (default: all of the experiment)",
                     metavar="TARGET", nargs="*"),
-            _path("--config", "default: config.yaml; values of a later file replace those of an "
-                  "earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
+            _path_option("--config", "default: config.yaml; values of a later file replace those "
+                         "of an earlier one", dest="given", metavar="FILE", nargs="+", default=[]),
             _option("--devices", "kinds of devices, with commas between them (default: "
                     f"cpu,h100,tpu-v4): {', '.join(accelerators.ACCELERATORS)}; tpu-v4:4 for four "
                     "that train a run together", metavar="NAME[,NAME]", action="extend",
@@ -338,12 +342,12 @@ def commands() -> list[Command]:
             _format("text", "json"), by="pipeline.planning.cost:cost_report"),
         _command("run", "scenarios", "write the configuration of a registered benchmark",
             _positional("FILE", "the registration: workflow/registered/*.yaml"),
-            _path("--out", "the configuration to write"),
+            _path_option("--out", "the configuration to write"),
             by="pipeline.planning.registration:write_configuration_and_summarise"),
         _command("look", "registered", "predictions of a registered benchmark beside outcomes",
             _positional("FILE", "the registration"),
-            _path("--database", "default: where the registration's configuration has it",
-                  default=None), _format("text", "json"),
+            _path_option("--database", "default: where the registration's configuration has it",
+                         default=None), _format("text", "json"),
             by="pipeline.results.registration_outcomes:compare_with_registration"),
         _command("look", "watch", "a table of runs: step, loss, speed, weights",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
@@ -354,8 +358,9 @@ def commands() -> list[Command]:
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--to", "the tracker; each needs the extra of its name",
                     choices=("wandb", "mlflow", "tensorboard"), required=True),
-            _path("--out", "folder whose subfolder of the tracker's name is made (default: "
-                  "tracked)", default=Path("tracked")), by="pipeline.training.track:track_runs"),
+            _path_option("--out", "folder whose subfolder of the tracker's name is made (default: "
+                         "tracked)", default=Path("tracked")),
+            by="pipeline.training.track:track_runs"),
         _command("look", "query", "ask the database in SQL",
             _positional("SQL", "one SQL statement; the database is opened read-only", type=str),
             asked,
@@ -386,7 +391,8 @@ def commands() -> list[Command]:
             by="pipeline.results.archive:archive_records_and_summarise"),
         _command("run", "restore", "build database, tables, figures and report from an archive",
             _positional("ARCHIVE", "what `pike record` or `pike crate` wrote"),
-            _path("--out", "results folder to make (default: restored)", default=Path("restored")),
+            _path_option("--out", "results folder to make (default: restored)",
+                         default=Path("restored")),
             _option("--only", "tables and figures (default: all, and the report)", nargs="+",
                     metavar="NAME", default=[]),
             by="pipeline.results.archive:restore_results_and_summarise"),
@@ -395,7 +401,7 @@ def commands() -> list[Command]:
         _command("run", "domains", "cluster documents of unknown kinds into domains",
             _positional("FILES", "files or patterns of files, as a source of kind local takes them",
                    nargs="+", type=str),
-            _path("--out", "folder to make"),
+            _path_option("--out", "folder to make"),
             _option("--clusters", "how many domains", type=integer_parser(2), metavar="N",
                     required=True),
             _option("--documents", "what a document of a text file is: file, paragraphs, lines, "
@@ -408,12 +414,12 @@ def commands() -> list[Command]:
             _workers("files hashed at once (default: as many as processors)"),
             _format("text", "json"), by="pipeline.planning.verify:verify_results"),
         _command("check", "theory", "check the paper's theory with numbers; reads nothing",
-            _path("--out", "folder to make", dest="given")),
+            _path_option("--out", "folder to make", dest="given")),
         _command("plumbing", "download", "fetch a source's documents", settings, out),
         _command("plumbing", "tokenizer", "take or train a tokenizer", settings,
-            _path("--sources", "folders of documents", nargs="*", default=[]), out),
+            _path_option("--sources", "folders of documents", nargs="*", default=[]), out),
         _command("plumbing", "pack", "turn documents into shards of tokens", settings,
-            _path("--documents", "the source's folder"), pieces, out,
+            _path_option("--documents", "the source's folder"), pieces, out,
             _workers("threads that encode (default: as many as processors)")),
         _command("plumbing", "mixture", "find a mixture from runs of its proxies", settings, out),
         _command("plumbing", "database", "gather every record into one DuckDB file", settings, out),
@@ -421,11 +427,11 @@ def commands() -> list[Command]:
           for kind in ("table", "figure")),
         _command("plumbing", "article", "make the page of the paper's tables and figures",
             _positional("NAME", "its tables and figures that are shown", nargs="+", type=str),
-            _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
-            _path("--out", "the page to make")),
+            tables, figures,
+            _path_option("--out", "the page to make")),
         _command("plumbing", "report", "make the pages that show everything", settings, database,
-            _path("--tables", "folder of the tables"), _path("--figures", "folder of the figures"),
-            _path("--out", "the first page to make; the others appear beside it",
-                  dest="index_page")),
+            tables, figures,
+            _path_option("--out", "the first page to make; the others appear beside it",
+                         dest="index_page")),
     ]
 # fmt: on

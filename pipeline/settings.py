@@ -104,7 +104,7 @@ class Model:
         """Folder of the weights that training goes on from."""
         return self.transformers if self.continued else None
 
-    def matrix_parameter_count(self, pieces: int) -> int:
+    def parameter_count_without_gains(self, pieces: int) -> int:
         """Numbers of the decoder's matrices over so many pieces."""
         block = 4 * self.heads * self.head_width * self.width + 2 * MLP_RATIO * self.width**2
         return self.layers * block + self.padded_vocabulary(pieces) * self.width
@@ -112,7 +112,7 @@ class Model:
     def parameter_count(self, pieces: int) -> int:
         """Numbers of the decoder over so many pieces: its matrices and gains."""
         gains = 2 * self.width + 2 * self.head_width
-        return self.matrix_parameter_count(pieces) + self.layers * gains + self.width
+        return self.parameter_count_without_gains(pieces) + self.layers * gains + self.width
 
     def padded_vocabulary(self, pieces: int) -> int:
         """Rows of the embedding: 250,100 pieces and a multiple of 128 give the 250,112 of mT5."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t
 from pike_mixing.comparison.mean_difference import LEVEL, Estimate, half_width
 
 POWER = 0.8
@@ -48,14 +48,14 @@ def detection_power(
     assert estimate.of_items is not None
     of_items, unseen = estimate.of_items / math.sqrt(items), estimate.unseen / items
     fixed = math.hypot(
-        two_sided_t_quantile(level, estimate.degrees * items) * of_items, math.log(level) * unseen
+        two_sided_critical_t(level, estimate.degrees * items) * of_items, math.log(level) * unseen
     )
     of_seeds = (estimate.of_seeds or 0.0) / math.sqrt(runs)
     if of_seeds:
         degrees = estimate.seed_degrees * (estimate.seeds * runs - 1) / (estimate.seeds - 1)
         ratio_V, probability_V = observed_to_true_variance_grid(degrees)
         half_V = np.sqrt(
-            (two_sided_t_quantile(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
+            (two_sided_critical_t(level, degrees) * of_seeds) ** 2 * ratio_V + fixed**2
         )
     else:
         half_V, probability_V = np.array([fixed]), np.ones(1)

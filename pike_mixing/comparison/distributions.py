@@ -8,9 +8,9 @@ from scipy import special
 from pike_mixing.arrays import Floats
 
 
-def two_sided_normal_quantile(level: float) -> float:
-    """The z with P(|Z| > z) = level; 1.96 at 0.05."""
-    return float(-special.ndtri(level / 2))
+def two_sided_critical_z(error_level: float) -> float:
+    """The z with P(|Z| > z) = error_level; 1.96 at 0.05."""
+    return float(-special.ndtri(error_level / 2))
 
 
 def fair_coin_pmf(trials: int) -> Floats:
@@ -25,6 +25,6 @@ def two_sided_t_p(t: float, degrees: float) -> float:
     return float(2 * special.stdtr(degrees, -abs(t)))
 
 
-def two_sided_t_quantile(level: float, degrees: float) -> float:
-    """The t with P(|T| > t) = level."""
-    return float(-special.stdtrit(degrees, level / 2))
+def two_sided_critical_t(error_level: float, degrees: float) -> float:
+    """The t with P(|T| > t) = error_level."""
+    return float(-special.stdtrit(degrees, error_level / 2))

@@ -68,7 +68,7 @@ def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
             if len(part) == 1 and first.given == first.path:
                 name = str(first.path)
             run = Run(first.side, name)
-            _merge_runs_of_distinct_tasks(scores, [log.provisional_run for log in part], run)
+            _merge_runs_assuming_distinct_tasks(scores, [log.provisional_run for log in part], run)
             model = next((log.model for log in part if log.model is not None), None)
             result.append(Evaluation(run, first.folder, model))
     return result
@@ -118,7 +118,7 @@ def move_to_side(scores: Scores, evaluations: Sequence[Evaluation], side: str) -
     """Makes the evaluations those of one side, as runs of one recipe are; returns them so."""
     result = [replace(one, run=replace(one.run, side=side)) for one in evaluations]
     for old, new in zip(evaluations, result, strict=True):
-        _merge_runs_of_distinct_tasks(scores, [old.run], new.run)
+        _merge_runs_assuming_distinct_tasks(scores, [old.run], new.run)
     return result
 
 
@@ -198,7 +198,7 @@ def _split_by_evaluation(logs: Sequence[Log], meaning: str | None) -> list[list[
     ]
 
 
-def _merge_runs_of_distinct_tasks(scores: Scores, runs: Sequence[Run], into: Run) -> None:
+def _merge_runs_assuming_distinct_tasks(scores: Scores, runs: Sequence[Run], into: Run) -> None:
     """Puts one run in the place of several that have no column in common."""
     for column in scores.columns.values():
         for run in runs:

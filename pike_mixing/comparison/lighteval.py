@@ -24,7 +24,7 @@ from pike_mixing.comparison.scores import (
     model_weights_text,
 )
 from pike_mixing.errors import InputError
-from pike_mixing.table_files import read_columns
+from pike_mixing.table_files import read_csv_or_parquet
 
 NAME = re.compile(r"details_(?P<task>.+)_(?P<date>\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(\.\d+)?)\.parquet")
 COLUMNS = ("doc", "metric", "model_response.input")
@@ -78,7 +78,7 @@ def _read_required_results_beside(details_path: Path, date: str) -> dict[str, An
 
 
 def _add_details(path: Path, task: str, run: Run, results: dict[str, Any], scores: Scores) -> None:
-    columns, reading = read_columns(path, COLUMNS), scores.reading
+    columns, reading = read_csv_or_parquet(path, COLUMNS), scores.reading
     if lacking := [name for name in ("doc", "metric") if name not in columns]:
         raise InputError(
             f"{path} has no column {lacking[0]!r}: details of older versions of lighteval are not "
@@ -147,7 +147,7 @@ def _add_or_leave_out_metric(
     higher = False if rolling else _is_higher_better(results, task, metric)
     column = scores.find_or_add_column(task, label, higher)
     for (item, cluster, _), value, weight in zip(rows, values, weights, strict=True):
-        column.append_score(run, item, value, weight=weight, cluster=cluster, source=path)
+        column.append_score_row(run, item, value, weight=weight, cluster=cluster, source=path)
 
 
 def _is_higher_better(results: dict[str, Any], task: str, metric: str) -> bool | None:

@@ -203,7 +203,7 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
                 metrics[name, filter_] = _find_metric(about, scores, name, filter_)
             if (metric := metrics[name, filter_]) is not None:
                 score, weight = _score_and_weight(metric, value, f"{source}: {name}")
-                metric.column.append_score(
+                metric.column.append_score_row(
                     run, item, score, weight=weight, cluster=cluster, source=source
                 )
     expected = about.expected_documents()

@@ -14,7 +14,7 @@ from pike_mixing import foreign_json
 from pike_mixing.comparison.scores import Run, Scores
 from pike_mixing.errors import InputError
 from pike_mixing.setting_messages import unknown_name_message
-from pike_mixing.table_files import Columns, read_columns
+from pike_mixing.table_files import Columns, read_csv_or_parquet
 
 COLUMNS = (
     "model",
@@ -42,7 +42,7 @@ def add_runs(path: Path, side: str, model_if_several: str | None, scores: Scores
         InputError: the table cannot be read, a column is missing, or a value is no number.
     """
     model, names = model_if_several, scores.reading.columns
-    columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_columns(path)
+    columns = _read_json_lines(path) if ".jsonl" in path.suffixes else read_csv_or_parquet(path)
     if wrong := [name for name in names if name not in COLUMNS]:
         raise InputError(unknown_name_message(wrong[0], COLUMNS, "--columns"))
     found = {what: columns.get(names.get(what, what)) for what in COLUMNS}
@@ -84,7 +84,7 @@ def _add_row(source: str, model: str, row: dict[str, Any], side: str, scores: Sc
     cluster = row.get("document", row.get("cluster"))
     cluster = f"{task}/{item}" if cluster is None else str(cluster)
     column = scores.find_or_add_column(task, str(row.get("metric", "score")), None)
-    column.append_score(run, item, score, weight=weight, cluster=cluster, source=source)
+    column.append_score_row(run, item, score, weight=weight, cluster=cluster, source=source)
 
 
 def _parse_number(source: str, column: str, value: object) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t
 from pike_mixing.comparison.document_sizes import LEAST_DOCUMENTS as LEAST_DOCUMENTS
 from pike_mixing.comparison.document_sizes import skew_limited_effective_documents, variance_factor
 
@@ -121,7 +121,7 @@ class Estimate:
         return self.seeds - 1 if self.welch is None else self.welch
 
     @property
-    def has_enough_data(self) -> bool:
+    def has_enough_for_verdict(self) -> bool:
         """Whether a verdict may rest on it: over seeds and documents enough."""
         return self.seeds >= LEAST_SEEDS and self.effective >= LEAST_DOCUMENTS
 
@@ -161,7 +161,7 @@ def estimate(
     if seeds > 1:
         shared = (seeds * shared - float((error_SxN**2).sum()) / seeds) / (seeds - 1)
     # Twenty alike are twenty, not a rounding less.
-    effective = round(_fewest_effective_documents(parts, share_N), 9)
+    effective = round(_effective_documents_of_mean(parts, share_N), 9)
     follows = float((follows_N**2).sum()) / whole if whole > 0 else 0.0
     factor = variance_factor(effective, follows)
     return Estimate(
@@ -176,7 +176,7 @@ def estimate(
     )
 
 
-def _fewest_effective_documents(
+def _effective_documents_of_mean(
     parts: Sequence[DocumentDifferences], joint_share_N: Floats
 ) -> float:
     """`skew_limited_effective_documents` of the part that has fewest.
@@ -218,14 +218,15 @@ def _degrees_of_freedom(
     pairs = zip(weight_K, parts, strict=True)
     variance_K = np.array([w**2 * (p.error_SxG.mean(axis=0) ** 2).sum() for w, p in pairs])
     alone_J = np.concatenate([w * p.share_G for w, p in zip(weight_K, parts, strict=True)])
-    distinct = _effective_number_of_squares(share_N) / _effective_number_of_squares(alone_J)
+    joint = _effective_number_of_squared_shares(share_N)
+    distinct = joint / _effective_number_of_squared_shares(alone_J)
     whole = float(variance_K.sum())
     known = math.isfinite(whole) and whole > 0
     degrees = whole**2 / float((variance_K**2 / own_K).sum()) if known else own_K.sum()
     return max(1.0, min(1.0, distinct) * float(degrees))
 
 
-def _effective_number_of_squares(share_N: Floats) -> float:
+def _effective_number_of_squared_shares(share_N: Floats) -> float:
     return float((share_N**2).sum() ** 2 / (share_N**4).sum())
 
 
@@ -252,32 +253,33 @@ def interval_ends(estimate: Estimate) -> tuple[float | None, float | None]:
     return estimate.difference - half, estimate.difference + half
 
 
-def half_width(estimate: Estimate, level: float = LEVEL) -> float | None:
-    """Half of the interval that holds the true difference with probability 1 - level.
+def half_width(estimate: Estimate, error_level: float = LEVEL) -> float | None:
+    """Half of the interval that holds the true difference with probability 1 - error_level.
 
     Each part has its own quantile, Student's t with S - 1 degrees for the seeds and with those of
     the documents (Banerjee 1960, Sankhya 22, 357):
 
         half^2 = (t(S - 1) * of_seeds)^2 + (t(degrees) * of_items)^2
 
-    It errs in at most `level`, whatever the level and the variances: P(Z^2 <= y) is concave in y,
-    and y linear in the shares of both variances, so that the interval holds the truth at least as
-    often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
+    It errs in at most `error_level`, whatever that and the variances are: P(Z^2 <= y) is concave in
+    y, and y linear in the shares of both variances, so that the interval holds the truth at least
+    as often as where one of them is all. Narrower ones err more often (docs/error-rates.md).
 
-    Where many documents tell no difference at all, ln(level) `unseen` is a third part: none of n
-    items differs, then the interval is +-3 / n, by the rule of three.
+    Where many documents tell no difference at all, ln(error_level) `unseen` is a third part: none
+    of n items differs, then the interval is +-3 / n, by the rule of three.
     """
     if estimate.of_items is None:
         return None
-    items = two_sided_t_quantile(level, estimate.degrees) * estimate.of_items
+    items = two_sided_critical_t(error_level, estimate.degrees) * estimate.of_items
     if estimate.unseen:
-        items = math.hypot(items, math.log(level) * estimate.unseen)
+        items = math.hypot(items, math.log(error_level) * estimate.unseen)
     if not estimate.of_seeds:
         return items
-    return math.hypot(two_sided_t_quantile(level, estimate.seed_degrees) * estimate.of_seeds, items)
+    seeds = two_sided_critical_t(error_level, estimate.seed_degrees) * estimate.of_seeds
+    return math.hypot(seeds, items)
 
 
-def widening_by_unseen_documents(estimate: Estimate) -> float:
+def width_factor_of_unseen_documents(estimate: Estimate) -> float:
     """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
     without = half_width(replace(estimate, unseen=0.0))
     if not estimate.unseen or without is None:

@@ -39,7 +39,7 @@ def p_value(estimate: Estimate) -> float | None:
 
 def p_value_if_enough(estimate: Estimate) -> float | None:
     """`p_value` where a verdict may rest on it: not over few seeds or documents."""
-    return p_value(estimate) if estimate.has_enough_data else None
+    return p_value(estimate) if estimate.has_enough_for_verdict else None
 
 
 def exact_sign_flip_p(sum_G: npt.ArrayLike) -> float:
@@ -92,7 +92,7 @@ def p_by_seeds_or_sign_flips(sum_SxG: npt.ArrayLike, estimate: Estimate) -> floa
     `p_value_if_enough`, None where seeds or documents are too few for one; where they are enough
     and nothing varies there is no error to go by, and documents are flipped too.
     """
-    if estimate.seeds == 1 or (estimate.stderr == 0 and estimate.has_enough_data):
+    if estimate.seeds == 1 or (estimate.stderr == 0 and estimate.has_enough_for_verdict):
         return exact_sign_flip_p(
             [math.fsum(row_S) / estimate.seeds for row_S in np.asarray(sum_SxG).T]
         )

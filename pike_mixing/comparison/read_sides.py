@@ -83,7 +83,7 @@ def find_pipeline_records(path: Path) -> Path | None:
     return next((place for place in places if place.exists()), None)
 
 
-def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str) -> None:
+def add_pipeline_losses(path: Path, side: str, scores: Scores, scenario_size_method: str) -> None:
     """Adds the losses of a method's runs after their last step, by domain and document.
 
     A method is named scenario/size/method, a run scenario/size/method/seed. Documents are the
@@ -95,6 +95,7 @@ def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str) -> N
     rows = (
         _read_losses_of_database(path) if path.suffix == ".duckdb" else _read_losses_of_table(path)
     )
+    method = scenario_size_method
     last: dict[str, int] = {}
     for run, step, *_ in rows:
         last[run] = max(step, last.get(run, 0))
@@ -112,7 +113,7 @@ def add_pipeline_losses(path: Path, side: str, scores: Scores, method: str) -> N
     for run, step, domain, document, nll, tokens in rows:
         of, _, seed = run.rpartition("/")
         if of == method and step == last[run]:
-            scores.find_or_add_column(domain, METRIC, False).append_score(
+            scores.find_or_add_column(domain, METRIC, False).append_score_row(
                 Run(side, run, seed),
                 # Two texts of one beginning have one name and other lengths.
                 (document, tokens),
@@ -135,7 +136,7 @@ def _read_losses_of_database(path: Path) -> list[tuple[Any, ...]]:
 
 
 def _read_losses_of_table(path: Path) -> list[tuple[Any, ...]]:
-    columns = table_files.read_columns(path)
+    columns = table_files.read_csv_or_parquet(path)
     if lacking := [name for name in COLUMNS if name not in columns]:
         raise InputError(f"{path} has no column {lacking[0]!r}: give the table of a results folder")
     return list(zip(*(columns[name] for name in COLUMNS), strict=True))

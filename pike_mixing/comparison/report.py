@@ -33,7 +33,7 @@ def row_label(comparison: Comparison, row: Row) -> str:
     return row.task or f"mean of {len(comparison.tasks)} tasks"
 
 
-def recipes_or_checkpoints_text(comparison: Comparison) -> str:
+def comparison_scope_sentence(comparison: Comparison) -> str:
     """What the comparison is about, its runs and how they are paired, as a sentence."""
     counts = [len(runs) for runs in comparison.runs]
     if comparison.recipes:
@@ -146,7 +146,7 @@ def aligned_lines(table: Sequence[Sequence[str]], right_columns: Container[int])
 def as_text(comparison: Comparison, notes: Sequence[str]) -> str:
     """Tables in columns, for a terminal."""
     table = [list(HEAD), *(_row_cells(comparison, row) for row in task_and_mean_rows(comparison))]
-    lines = [*_side_lines(comparison), recipes_or_checkpoints_text(comparison), ""]
+    lines = [*_side_lines(comparison), comparison_scope_sentence(comparison), ""]
     lines += [
         *aligned_lines(table, NUMBERS),
         "",
@@ -170,7 +170,7 @@ def as_markdown(comparison: Comparison, notes: Sequence[str]) -> str:
     told = [f"- {power_text(comparison, row)}" for row in task_and_mean_rows(comparison)]
     sides = [f"- {side}" for side in _side_lines(comparison)]
     closing = [f"- {line}" for line in _closing_lines(comparison, notes)]
-    about = recipes_or_checkpoints_text(comparison)
+    about = comparison_scope_sentence(comparison)
     return "\n".join([about, "", *sides, "", *lines, "", *told, *closing])
 
 

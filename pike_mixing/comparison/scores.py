@@ -90,7 +90,7 @@ class Column:
     rows_by_run: "dict[Run, tuple[array[int], array[float]]]" = field(default_factory=dict)
     """Places and scores of the rows of each run."""
 
-    def append_score(
+    def append_score_row(
         self, run: Run, item: Hashable, score: float, *, weight: float = 1.0, cluster: Hashable,
         source: object,
     ) -> None:  # fmt: skip

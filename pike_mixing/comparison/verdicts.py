@@ -264,7 +264,7 @@ def _build_row(
         is_same=all(
             np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
         ),
-        wide=mean_difference.widening_by_unseen_documents(found) >= WIDE,
+        wide=mean_difference.width_factor_of_unseen_documents(found) >= WIDE,
         smallest_shown=detectable_difference(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,

@@ -64,7 +64,7 @@ def proposed_csv_with_stderr_notes(arguments: argparse.Namespace) -> str:
     writer = csv.writer(text, lineterminator="\n")
     pattern = arguments.weight_columns or swarm_table.WEIGHT
     if arguments.metrics is not None:
-        columns = table_files.read_columns(arguments.table)
+        columns = table_files.read_csv_or_parquet(arguments.table)
         pattern = swarm_table.pair_pattern(columns, arguments.weight_columns, swarm_table.WEIGHT)
     writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
@@ -81,7 +81,7 @@ def _resampled_optima_and_fit_error(
     loss_scaling.refuse_several_sizes(swarm)
     read, unread = swarm.without_unread_domains()
     result = fit(options.finder_of_options(arguments, target, unread), read, seed=arguments.seed)
-    optimum_SxK = read.in_columns(result.optimum_SxK, swarm.domains)
+    optimum_SxK = read.widen_columns(result.optimum_SxK, swarm.domains)
     return optimum_SxK, result.result.diagnostics.get("held_out_rmse")
 
 
@@ -118,7 +118,7 @@ def _mixture_distribution(
     )
 
 
-def reused_mixture_json(arguments: argparse.Namespace) -> str:
+def kept_or_expanded_mixture_json(arguments: argparse.Namespace) -> str:
     """An old mixture's ratios where domains come and go, or the new mixture of all domains."""
     within = mixture_reuse.kept_weights(
         options.parse_numbers(arguments.old, "--old"), arguments.changed

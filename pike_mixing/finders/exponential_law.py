@@ -147,11 +147,11 @@ class _LevenbergMarquardt:
         return np.asarray((below_IxD * (size_IxD - below_IxD / 2)).sum(axis=1))
 
     def next_coefficients_and_promised_falls(
-        self, now_IxC: Floats, rows_I: Any, damping_I: Floats, sharp: bool
+        self, now_IxC: Floats, rows_I: Any, damping_I: Floats, flat_outliers: bool
     ) -> tuple[Floats, Floats]:
         """Where a step leads [I, C], and what the quadratic model of the cost promises [I].
 
-        With `sharp`, errors that count linearly have no curvature.
+        With `flat_outliers`, errors that count linearly have no curvature.
         """
         error_IxN, e_IxN = self.errors_and_exponentials(now_IxC, rows_I)
         push_IxN = error_IxN.clip(-self.huber, self.huber)
@@ -161,7 +161,7 @@ class _LevenbergMarquardt:
         weight_IxN = np.divide(
             push_IxN, error_IxN, out=np.ones_like(push_IxN), where=error_IxN != 0
         )
-        curvature_IxN = (push_IxN == error_IxN).astype(np.float64) if sharp else weight_IxN
+        curvature_IxN = (push_IxN == error_IxN).astype(np.float64) if flat_outliers else weight_IxN
         matrix_IxCxC = self.normal_matrices_with_ridge(e_IxN, curvature_IxN)
         scale_IxC = np.einsum("icc->ic", self.normal_matrices_with_ridge(e_IxN, weight_IxN))
         damped_IxCxC = matrix_IxCxC.copy()

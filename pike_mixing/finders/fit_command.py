@@ -62,7 +62,7 @@ def _fit_save_and_describe_target(
     swarm, unread = swarm.without_unread_domains()
     finder = options.finder_of_options(arguments, target, unread)
     if arguments.at:
-        swarm = loss_scaling.extrapolate(
+        swarm = loss_scaling.extrapolate_long_curves(
             swarm, options.parse_numbers(arguments.at, "--at", options.SIZES)
         )
     loss_scaling.refuse_several_sizes(swarm)
@@ -77,7 +77,7 @@ def _fit_save_and_describe_target(
         "high": _by_domain_or_none(swarm, result.weight_quantile(0.95)),
         "epochs": _epochs_by_domain(swarm, result.result.weights_K),
         "resamples": result.fitted_resamples,
-        "gain": _predicted_gain(result),
+        "gain": _predicted_gain_with_interval(result),
         "interval": _loss_interval_and_coverage(result),
         "warnings": [
             *(f"no row reads {domain!r}: it gets no weight, unseen" for domain in unread),
@@ -122,7 +122,7 @@ def schedule_rule_settings(
     return {"rule": "schedule", "points": points, "at": at.tolist()}
 
 
-def _predicted_gain(result: Fit) -> dict[str, float] | None:
+def _predicted_gain_with_interval(result: Fit) -> dict[str, float] | None:
     """By how much the mixture is predicted to lower the loss of equal weights, with 90 %."""
     diagnostics = result.result.diagnostics
     if "predicted_loss" not in diagnostics or len(result.gain_S) < 2:
@@ -160,11 +160,11 @@ def _scores_on_test_table(
             "leave those rows out"
         )
     read_NxJ, loss_NxM = other.weights_and_losses()
-    weights_NxK = other.in_columns(read_NxJ, swarm.domains)
+    weights_NxK = other.widen_columns(read_NxJ, swarm.domains)
     assert result.result.predictor is not None
     epochs_NxK = other.epochs_of_runs()
     if epochs_NxK is not None:
-        epochs_NxK = other.in_columns(epochs_NxK, swarm.domains)
+        epochs_NxK = other.widen_columns(epochs_NxK, swarm.domains)
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)

@@ -122,10 +122,10 @@ class Swarm:
         swarm = replace(self, domains=tuple(names[read_K].tolist()), runs=runs, final=final)
         return swarm, tuple(names[~read_K].tolist())
 
-    def in_columns(self, values_NxK: Floats, domains: Sequence[str]) -> Floats:
-        """Values of its domains in the columns of other domains, all its own among them; else 0."""
-        result = np.zeros((len(values_NxK), len(domains)))
-        result[:, [domains.index(domain) for domain in self.domains]] = values_NxK
+    def widen_columns(self, values_NxK: Floats, all_domains: Sequence[str]) -> Floats:
+        """Values of its domains in the columns of more domains, its own among them; else 0."""
+        result = np.zeros((len(values_NxK), len(all_domains)))
+        result[:, [all_domains.index(domain) for domain in self.domains]] = values_NxK
         return result
 
     def inventories_if_all_known(self) -> list[Inventory] | None:
@@ -154,9 +154,9 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def weight_caps_or_infinity(self, epochs: float | None) -> Floats:
-        """Weights [K] that read each domain's text `epochs` times; infinite without `epochs`."""
-        if epochs is None:
+    def weight_caps(self, epoch_limit: float | None) -> Floats:
+        """Weights [K] that read each domain's text as often as allowed; no limit: infinite."""
+        if epoch_limit is None:
             return np.full(len(self.domains), np.inf)
         if len(self.phases) > 1:
             raise InputError("epochs: of several phases, give the cap to the rule `schedule`")
@@ -166,7 +166,7 @@ class Swarm:
                 "columns `tokens` and `available/<domain>`, or say --budget TOKENS and --available "
                 "DOMAIN=TOKENS"
             )
-        cap_K = epochs * goal.available_K / goal.tokens
+        cap_K = epoch_limit * goal.available_K / goal.tokens
         # Caps of exactly a whole mixture can fall short of 1 by rounding.
         if cap_K.sum() < 1 - 1e-9:
             raise InputError(

@@ -30,7 +30,7 @@ FEWEST = 3
 """Points of a curve: it has three coefficients, one of them shared."""
 
 
-def extrapolate(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
+def extrapolate_long_curves(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
     """One run for each mixture (and other size), with the losses of the laws at these sizes.
 
     Sizes are tokens, parameters, or both. Mixtures with fewer than three sizes are left out.
@@ -38,7 +38,8 @@ def extrapolate(swarm: Swarm, target_sizes: Mapping[str, float]) -> Swarm:
     refuse_without_package("--at", "scipy")
     for axis in ("tokens", "parameters"):
         if axis in target_sizes:
-            swarm = replace(swarm, runs=_extrapolate_along(swarm, axis, target_sizes[axis]))
+            runs = _extrapolate_long_curves_along(swarm, axis, target_sizes[axis])
+            swarm = replace(swarm, runs=runs)
     return swarm
 
 
@@ -53,7 +54,7 @@ def refuse_several_sizes(swarm: Swarm, option: str = "--where") -> None:
             )
 
 
-def _extrapolate_along(swarm: Swarm, axis: str, size: float) -> list[Proxy]:
+def _extrapolate_long_curves_along(swarm: Swarm, axis: str, size: float) -> list[Proxy]:
     weights_NxK, loss_NxM = swarm.weights_and_losses()
     x_N = np.array([getattr(run, axis) or np.nan for run in swarm.runs])
     if not (x_N > 0).all() or not size > 0:

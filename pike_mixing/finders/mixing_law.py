@@ -132,7 +132,7 @@ class MixingLaw(CheckedSettings):
                 if self.prior is None
                 else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
-            cap_K=self._weight_caps_or_infinity(swarm),
+            cap_K=self._weight_caps(swarm),
             share_P=swarm.share_of_each_phase(),
         )
 
@@ -145,11 +145,11 @@ class MixingLaw(CheckedSettings):
             "in being held out",
         )
 
-    def _weight_caps_or_infinity(self, swarm: Swarm) -> Floats:
+    def _weight_caps(self, swarm: Swarm) -> Floats:
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.required_tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.weight_caps_or_infinity(self.epochs)
+        return swarm.weight_caps(self.epochs)
 
     def _predict_held_out_losses_and_target(
         self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats

@@ -26,7 +26,7 @@ from pike_mixing.errors import InputError, refuse
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms.catalogue import KEYS, LABELS
-from pike_mixing.table_files import Columns, read_columns, refuse_first_problems
+from pike_mixing.table_files import Columns, read_csv_or_parquet, refuse_first_problems
 
 WEIGHT, LOSS = "weight/*", "loss/*"
 """Columns of weights and losses, where no other pattern is given."""
@@ -94,7 +94,7 @@ def read_swarm(
         InputError: a file cannot be read, a column is missing or named twice, a value is no finite
             number, or a row's weights are no mixture.
     """
-    columns = read_columns(path)
+    columns = read_csv_or_parquet(path)
     if metrics is None:
         weights = _locate_columns(path, columns, weight or WEIGHT, "weight", least=2)
         known = _locate_columns(path, columns, loss or LOSS, "loss", least=1)
@@ -216,7 +216,7 @@ def _matches_value_or_range(value: object, wanted: str) -> bool:
     return str(value) == wanted
 
 
-class _JoinedPair(NamedTuple):
+class _TableAndColumnNames(NamedTuple):
     """A pair of files as one table."""
 
     columns: Columns
@@ -227,10 +227,14 @@ class _JoinedPair(NamedTuple):
 
 
 def _join_ratio_and_metric_tables(
-    ratios: Path, first: Columns, metrics: Path, weight: str | None, loss: str | None
-) -> _JoinedPair:
+    ratios: Path,
+    first: Columns,
+    metrics: Path,
+    weight_pattern: str | None,
+    loss_pattern: str | None,
+) -> _TableAndColumnNames:
     """A pair of files as one table, in the order of the first."""
-    second = read_columns(metrics)
+    second = read_csv_or_parquet(metrics)
     key = next((name for name in KEYS if name in first and name in second), None)
     if key is None:
         raise InputError(f"{ratios}, {metrics}: both need a column {' or '.join(KEYS)}: add one")
@@ -252,15 +256,15 @@ def _join_ratio_and_metric_tables(
     # One name may be a domain's in the first file and a loss's in the second.
     result, found = second | first, []
     for path, columns, given, usual, what, least in (
-        (ratios, first, weight, WEIGHT, "weight", 2),
-        (metrics, second, loss, LOSS, "loss", 1),
+        (ratios, first, weight_pattern, WEIGHT, "weight", 2),
+        (metrics, second, loss_pattern, LOSS, "loss", 1),
     ):
         own = {name: values for name, values in columns.items() if name not in LABELS}
         pattern = pair_pattern(own, given, usual)
         located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})
-    return _JoinedPair(result, *found)
+    return _TableAndColumnNames(result, *found)
 
 
 def _phase_exposures(

@@ -47,9 +47,9 @@ def write_page_and_say_where(arguments: argparse.Namespace) -> str:
     """
     text = render_page(
         arguments.predictor,
-        inventory=options.parse_numbers(arguments.inventory, "--inventory"),
-        budget=arguments.budget,
-        epochs=arguments.epochs,
+        inventory_override=options.parse_numbers(arguments.inventory, "--inventory"),
+        budget_override=arguments.budget,
+        mark_above_epochs=arguments.epochs,
     )
     try:
         arguments.out.write_text(text, encoding="utf-8")
@@ -61,21 +61,22 @@ def write_page_and_say_where(arguments: argparse.Namespace) -> str:
 def render_page(
     path: Path,
     *,
-    inventory: Mapping[str, float] | None = None,
-    budget: float | None = None,
-    epochs: float | None = None,
+    inventory_override: Mapping[str, float] | None = None,
+    budget_override: float | None = None,
+    mark_above_epochs: float | None = None,
 ) -> str:
     """The HTML of a saved predictor.
 
-    The page begins with these tokens of each domain, these tokens of the run, and marks a domain
-    above so many epochs.
+    The page begins with these tokens of each domain and of the run, and marks a domain above so
+    many epochs; what is not given is as the predictor was fitted, or 4 epochs.
 
     Raises:
         InputError: it is no predictor, predicts by no formula or of several phases, or its page
             would be larger than `LARGEST`.
     """
-    numbers = {"--budget": budget, "--epochs": epochs}
-    numbers |= {f"--inventory: {name}": tokens for name, tokens in (inventory or {}).items()}
+    inventory = inventory_override or {}
+    numbers = {"--budget": budget_override, "--epochs": mark_above_epochs}
+    numbers |= {f"--inventory: {name}": tokens for name, tokens in inventory.items()}
     refuse(
         [
             f"{name}: {number:g} must be a finite number above 0"
@@ -94,7 +95,7 @@ def render_page(
     settings = record["settings"]
     goal = kept.swarm.final_or_common_inventory()
     known = {} if goal is None else dict(zip(domains, goal.available_K.tolist(), strict=True))
-    stock = {**known, **(settings.get("tokens_by_domain") or {}), **(inventory or {})}
+    stock = {**known, **(settings.get("tokens_by_domain") or {}), **inventory}
     if further := [name for name in stock if name not in domains]:
         raise InputError(f"--inventory: {further[0]!r} is no domain of {path}")
     target_K = kept.swarm.target_weights(settings.get("target"))
@@ -115,9 +116,11 @@ def render_page(
         "rmseByLoss": [by_loss.get(name) for name in kept.swarm.losses],
         "inventory": [_number_text(stock.get(name)) for name in domains],
         "budget": _number_text(
-            budget or settings.get("budget_tokens") or (None if goal is None else goal.tokens)
+            budget_override
+            or settings.get("budget_tokens")
+            or (None if goal is None else goal.tokens)
         ),
-        "epochs": _number_text(epochs or settings.get("epochs") or 4),
+        "epochs": _number_text(mark_above_epochs or settings.get("epochs") or 4),
         "textFile": TEXT_FILE,
         "formats": {name: _trainer_format_as_json(one) for name, one in FORMATS.items()},
         **_prediction_formula(record["finder"], kept.predictor),
@@ -170,11 +173,15 @@ def _prediction_formula(finder: str, predictor: Any) -> dict[str, Any]:
     )
 
 
+_NodeOrInvertedLeafIndex = int
+"""Of a leaf ~index, below 0."""
+
+
 def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
     """A tree as arrays: children below 0 are leaves ~child."""
     tree: dict[str, list[Any]] = {n: [] for n in ("feature", "threshold", "left", "right", "leaf")}
 
-    def append_node(node: Mapping[str, Any]) -> int:
+    def append_subtree(node: Mapping[str, Any]) -> _NodeOrInvertedLeafIndex:
         if "split_feature" not in node:
             tree["leaf"].append(node["leaf_value"])
             return ~(len(tree["leaf"]) - 1)
@@ -185,10 +192,10 @@ def _tree_as_arrays(root: Mapping[str, Any]) -> dict[str, list[Any]]:
         for side in ("left", "right"):
             tree[side].append(0)
         for side in ("left", "right"):
-            tree[side][number] = append_node(node[f"{side}_child"])
+            tree[side][number] = append_subtree(node[f"{side}_child"])
         return number
 
-    append_node(root)
+    append_subtree(root)
     return tree
 
 

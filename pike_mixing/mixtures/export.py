@@ -151,7 +151,7 @@ def export_from_options(arguments: argparse.Namespace) -> str:
     used = {name: paths[name] for name in plan.read_domains}
     if form.has_fields:
         refuse(_field_problems(used, fields))
-        remarks += _remarks_on_repeated_domains(plan, used)
+        remarks += _remarks_on_multiple_epochs(plan, used)
     absent = _absent_path_remarks(used)
     remarks = [f"{arguments.trainer}: shares are of: {form.counts}", *absent, *remarks]
     if form.next_step is not None:
@@ -208,10 +208,10 @@ def _absent_path_remarks(paths: Mapping[str, str]) -> list[str]:
     return [f"not on this machine (fine if your trainer's machine has it): {', '.join(absent)}"]
 
 
-def _local_files(path: str) -> list[Path]:
+def _files_matching(pattern: str) -> list[Path]:
     """The files on this machine that a path or pattern names, by name."""
     # Path.glob takes no pattern of a whole path.
-    found = map(Path, sorted(glob.iglob(path, recursive=True)))  # noqa: PTH207
+    found = map(Path, sorted(glob.iglob(pattern, recursive=True)))  # noqa: PTH207
     return [one for one in found if one.is_file()]
 
 
@@ -220,17 +220,17 @@ def _field_problems(paths: Mapping[str, str], fields: Mapping[str, str]) -> list
     found = (
         text_field_problem(file, fields.get(domain), domain)
         for domain, path in paths.items()
-        for file in _local_files(path)[:1]
+        for file in _files_matching(path)[:1]
     )
     return [problem for problem in found if problem is not None]
 
 
-def _remarks_on_repeated_domains(plan: Plan, paths: Mapping[str, str]) -> list[str]:
+def _remarks_on_multiple_epochs(plan: Plan, paths: Mapping[str, str]) -> list[str]:
     """How often domains are read until the largest ends: a line for each that is read twice.
 
     Nothing where the files of a domain are not here, and of a schedule.
     """
-    size_of = {d: sum(f.stat().st_size for f in _local_files(path)) for d, path in paths.items()}
+    size_of = {d: sum(f.stat().st_size for f in _files_matching(path)) for d, path in paths.items()}
     if len(plan.starts) > 1 or not all(size_of.values()):
         return []
     share_of = dict(zip(plan.domains, plan.shares[0], strict=True))
@@ -353,7 +353,7 @@ def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) ->
                 f"--path: {domain}={paths[domain]}: {form.trainer} reads no .{ending}: "
                 f"give {form.wants}"
             )
-        elif form.has_fields and _is_text_folder(Path(paths[domain])):
+        elif form.has_fields and _is_txt_folder(Path(paths[domain])):
             # `load_dataset` would make a document of each line.
             problems.append(
                 f"--path: {domain}={paths[domain]} is a folder of text files: name the files: "
@@ -369,15 +369,15 @@ def _path_problems(form: TrainerFormat, plan: Plan, paths: Mapping[str, str]) ->
     return problems
 
 
-def _unreadable_ending(path: str, reads: str) -> str | None:
+def _unreadable_ending(path: str, readable_pattern: str) -> str | None:
     """The ending of a text file, or of any file that is there, that a trainer does not read."""
     found = re.search(TEXT_FILE, path, re.IGNORECASE)
     ending = found[1] if found else Path(path).suffix[1:] if Path(path).is_file() else ""
-    is_read = Path(path).is_dir() or re.fullmatch(reads, ending, re.IGNORECASE)
+    is_read = Path(path).is_dir() or re.fullmatch(readable_pattern, ending, re.IGNORECASE)
     return None if is_read or not ending else ending
 
 
-def _is_text_folder(path: Path) -> bool:
+def _is_txt_folder(path: Path) -> bool:
     """Whether a folder on this machine holds text files, and no others that a trainer reads."""
     if not path.is_dir():
         return False

@@ -7,10 +7,13 @@ import itertools
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pike_mixing import foreign_json
 from pike_mixing.errors import names_text
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
 
 RECORDS = 1000
 """How many are looked at: JSON lines may lack a field in some."""
@@ -101,7 +104,7 @@ def _dotted_names_and_values(
             yield from _dotted_names_and_values(value, f"{prefix}{name}.")
 
 
-def _read_schema(path: Path, kind: str) -> Any:
+def _read_schema(path: Path, kind: str) -> "Schema":
     import pyarrow as pa
     from pyarrow import parquet
 

@@ -158,6 +158,7 @@ def _trial_lines(trial: Trial) -> list[str]:
     return [
         *lines,
         "",
+        "Loss on web text (pile_cc) of the 64 models: up, measured; across, predicted for 1M.",
         *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
         "Mixtures for the mean of 13 domains:",
@@ -184,7 +185,7 @@ def _mixture_lines(trial: Trial) -> list[str]:
 
 
 def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
-    """Predictions (across) against measurements (up) as characters, with a sentence for each axis.
+    """Predictions (across) against measurements (up) as characters.
 
     A cell holds `.` for one model, `:` for two, `#` for more, and X where the model is that was
     predicted best.
@@ -200,7 +201,6 @@ def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     width = max(len(low), len(high))
     left, right = f"{predicted_N.min():.2f}", f"{predicted_N.max():.2f}"
     return [
-        "Loss on web text (pile_cc) of the 64 models: up, measured; across, predicted for 1M.",
         "Each . is a model, : two, # more; X is the chosen model.",
         *(f"{labels.get(y, ''):>{width}} |{''.join(cells[y])}" for y in reversed(range(HEIGHT))),
         " " * width + " +" + "-" * WIDTH,
@@ -219,7 +219,7 @@ def _write_and_list_law_and_page(trial: Trial, folder: Path) -> list[str]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         law.write_text(json.dumps(trial.record, indent=1) + "\n", encoding="utf-8")
-        html.write_text(explore.render_page(law, budget=25e9), encoding="utf-8")
+        html.write_text(explore.render_page(law, budget_override=25e9), encoding="utf-8")
     except OSError as error:
         raise InputError(f"--out: {error}: give another folder") from None
     return [

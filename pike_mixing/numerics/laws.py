@@ -21,6 +21,9 @@ from pike_mixing.numerics.moments import root_mean_square_or_one
 Means = dict[str, Array]
 """Running means by name, which `with_batch_losses` makes and takes: parts of a method's state."""
 
+LogScaleLogFloorExponent = Floats
+"""Laws, one in a row: a, c and alpha."""
+
 SLOPE_VARIANCE = 64 * (16 / 7 + 64 / 15 - 64 / 11)
 """Variance of a slope of the loss in log rows, times the number of rows, over that of a row: 47."""
 
@@ -106,13 +109,15 @@ def cubic_smoothing_matrix(window: int) -> Floats:
     return result
 
 
-def reducible_losses(law_Kx3: Floats, rows: float) -> Floats:
+def reducible_losses(law_Kx3: LogScaleLogFloorExponent, rows: float) -> Floats:
     """The part e^a n^-alpha of each domain's loss that more rows take away, in nats."""
     a_K, _, alpha_K = law_Kx3.T
     return np.exp(a_K - alpha_K * np.log(rows))
 
 
-def fit_laws(rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float) -> Floats:
+def fit_laws(
+    rows_T: Ints, loss_TxK: Floats, min_log_irreducible: float
+) -> LogScaleLogFloorExponent:
     """The law of each domain, Kx3: a, c and alpha.
 
     Losses are smoothed, in nats; `min_log_irreducible` bounds c from below.

@@ -96,11 +96,11 @@ class ADO(Method):
         if np.isnan(signals.loss_K).all():
             return state
         step = signals.step
-        state = self.with_losses(state, signals.loss_K, step)
+        state = self.with_losses_and_smoothed_history(state, signals.loss_K, step)
         realised_K = signals.count_K.astype(np.float64) / signals.batch_rows
         state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
         if step >= self.first and (step - self.first) % self.every == 0:
-            state["law_Kx3"] = self.fit_laws(state, step, signals.batch_rows)
+            state["law_Kx3"] = self.refit_or_keep_laws(state, step, signals.batch_rows)
         if np.isnan(state["law_Kx3"]).any():
             return state
         return self.with_next_weights(state, (step + 1) * signals.batch_rows, step)
@@ -122,7 +122,7 @@ class ADO(Method):
             "average_K": average_K + (rho_K - average_K) / (step + 1),
         }
 
-    def with_losses(self, state: State, loss_K: Floats, step: int) -> State:
+    def with_losses_and_smoothed_history(self, state: State, loss_K: Floats, step: int) -> State:
         """The state with a step's losses; a domain without rows repeats its last loss."""
         recent_WxK = state["recent_WxK"]
         last_K = recent_WxK[-1] if len(recent_WxK) else np.full_like(loss_K, np.nan)
@@ -158,7 +158,7 @@ class ADO(Method):
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
         return step_T, np.concatenate([state["smooth_TxK"], smooth_PxK])
 
-    def fit_laws(self, state: State, step: int, b: int) -> Floats:
+    def refit_or_keep_laws(self, state: State, step: int, b: int) -> laws.LogScaleLogFloorExponent:
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.

@@ -172,16 +172,20 @@ class ScaleFreePiKE(Method):
         measured_K = np.isfinite(q_K) & (state["estimates_K"] >= LEAST_ESTIMATES)
         measured_K &= np.isfinite(state["row_variance_K"]) & (state["epochs_K"] <= 1)
         measured_K &= np.isfinite(state["log_prior_K"])
-        return state | {"log_weights_K": self.updated_log_weights(state, loss_weight_K, measured_K)}
+        read_over_K = (state["epochs_K"] > 1) & np.isfinite(state["log_prior_K"])
+        log_weights_K = self.log_weights_after_step(state, loss_weight_K, measured_K, read_over_K)
+        return state | {"log_weights_K": log_weights_K}
 
-    def updated_log_weights(self, state: State, loss_weight_K: Floats, measured_K: Array) -> Floats:
+    def log_weights_after_step(
+        self, state: State, loss_weight_K: Floats, measured_K: Array, back_to_prior_K: Array
+    ) -> Floats:
         """Log v after a step towards log tau, among domains measured now and those read over.
 
         Those measured share what the prior gives them together; those neither keep their weight.
         `loss_weight_K` is u over its largest.
         """
         log_prior_K, log_v_K = state["log_prior_K"], state["log_weights_K"].copy()
-        updated_K = measured_K | ((state["epochs_K"] > 1) & np.isfinite(log_prior_K))
+        updated_K = measured_K | back_to_prior_K
         if not updated_K.any():
             return log_v_K
         log_tau_K = log_prior_K.copy()

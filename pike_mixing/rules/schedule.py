@@ -122,9 +122,9 @@ class Schedule(WithObjective):
         return require_run_length(self.steps, "steps") / budget
 
 
-def cap_factors(weights_TxK: Floats, cap_K: Floats, domains: tuple[str, ...]) -> Floats:
-    """The m_K by which the mean over T steps, spread evenly, of m w / sum(m w) is cap_k at most."""
-    factor_K = np.ones(len(cap_K))
+def cap_factors(weights_TxK: Floats, mean_share_cap_K: Floats, domains: tuple[str, ...]) -> Floats:
+    """The m_K with which the mean over T even steps of m w / sum(m w) is at most the cap."""
+    cap_K, factor_K = mean_share_cap_K, np.ones(len(mean_share_cap_K))
     for _ in range(ITERATIONS):
         weighted_TxK = factor_K * weights_TxK
         share_K = (weighted_TxK / weighted_TxK.sum(axis=1, keepdims=True)).mean(axis=0)

@@ -94,7 +94,7 @@ class TrainingEstimate(JobEstimate):
 def training_flops_per_token(shape: settings.Model, vocabulary: int, length: int) -> float:
     """FLOPs of training on one token of a row of `length`: forward and backward."""
     return accelerators.training_flops_per_token(
-        shape.matrix_parameter_count(vocabulary), shape, length
+        shape.parameter_count_without_gains(vocabulary), shape, length
     )
 
 

@@ -81,7 +81,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
         tested = list(block)
         families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
         for one in [*tested, *_means_over_tasks(tested, measured.mean_tasks)]:
-            families[one.estimate.has_enough_data].append(one)
+            families[one.estimate.has_enough_for_verdict].append(one)
         for family in families.values():
             p_M = [one.p if one.against in references else None for one in family]
             corrected = zip(family, p_values.holm_adjusted(p_M), strict=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pike_mixing.comparison.distributions import two_sided_t_p, two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t, two_sided_t_p
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS
 from pike_mixing.comparison.p_values import holm_adjusted
 from pipeline.planning.configuration import Hypothesis
@@ -54,7 +54,7 @@ def mean_over_scenarios(
     stderr = math.sqrt(squares / (count - 1) / count)
     apart = mean - null_difference
     p = two_sided_t_p(apart / stderr, count - 1) if stderr else None
-    return MeanOverScenarios(count, mean, stderr, two_sided_t_quantile(0.05, count - 1) * stderr, p)
+    return MeanOverScenarios(count, mean, stderr, two_sided_critical_t(0.05, count - 1) * stderr, p)
 
 
 def fill_boards(connection: duckdb.DuckDBPyConnection) -> None:

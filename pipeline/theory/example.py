@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pike_mixing.arrays import Floats
-from pike_mixing.comparison.distributions import two_sided_t_quantile
+from pike_mixing.comparison.distributions import two_sided_critical_t
 from pike_mixing.comparison.mean_difference import LEVEL
 from pipeline.theory.problem import Row, vector
 
@@ -129,7 +129,7 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
         mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
-        quantile = two_sided_t_quantile(LEVEL, paths - 1)
+        quantile = two_sided_critical_t(LEVEL, paths - 1)
         exact_T = mean_T
         if share is not None:
             exact_T = expected_static_losses_by_step(setting, vector(share))[:, 0]
@@ -190,7 +190,7 @@ def comparison_rows(
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
         mean_T, stderr_T, _ = simulate_paths(setting, None, paths, generator)
         share, static = best_static_mixture(setting)
-        half = two_sided_t_quantile(LEVEL, paths - 1) * stderr_T[-1]
+        half = two_sided_critical_t(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)
         rows.append(
             {

@@ -9,15 +9,15 @@ def test_tails_are_two_sided_and_quantiles_their_inverse(degrees):
     for t in (0.0, 0.5, 9.0, 1e3):
         assert distributions.two_sided_t_p(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees))
     for level in (0.9, 0.05, 1e-20):
-        t = distributions.two_sided_t_quantile(level, degrees)
+        t = distributions.two_sided_critical_t(level, degrees)
         assert distributions.two_sided_t_p(t, degrees) == pytest.approx(level)
     # The quartiles of Cauchy's distribution are -1 and 1.
     assert distributions.two_sided_t_p(-1, 1) == pytest.approx(0.5)
 
 
 def test_of_a_normal_five_percent_lie_outside_1_96():
-    assert distributions.two_sided_normal_quantile(0.05) == pytest.approx(1.959964)
-    assert distributions.two_sided_normal_quantile(1e-20) == pytest.approx(stats.norm.isf(0.5e-20))
+    assert distributions.two_sided_critical_z(0.05) == pytest.approx(1.959964)
+    assert distributions.two_sided_critical_z(1e-20) == pytest.approx(stats.norm.isf(0.5e-20))
 
 
 def test_heads_of_a_fair_coin():

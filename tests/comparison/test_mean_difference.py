@@ -171,7 +171,7 @@ def test_a_mean_over_parts_asks_for_fewer_documents_in_each():
             differences_of_sums(np.ones((3, 1)) * share_G, share_G, names(share_G, k))
             for k, share_G in enumerate(shares)
         ]
-        return estimate(parts).has_enough_data
+        return estimate(parts).has_enough_for_verdict
 
     uneven, alike = spread_out(300, 0.8), np.ones(300) / 300
     assert not is_enough(uneven)

@@ -19,7 +19,7 @@ from pike_mixing.finders.interface import Swarm
 @pytest.fixture
 def few(monkeypatch):
     """Four folds of 64 runs of a known law, in the place of the public tables."""
-    parts = bench.make_block_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
+    parts = bench.make_next_block_folds("known at 1M", Swarm(DOMAINS, proxies(256, noise=0.02)))
     monkeypatch.setattr(bench, "unsealed_folds", lambda tables: parts)
     monkeypatch.setattr(bench, "RUNS", (32,))
     return parts
@@ -28,11 +28,11 @@ def few(monkeypatch):
 def test_blocks_are_the_same_for_everybody_and_share_no_mixture():
     weights_NxK = np.array([[n / 10, 1 - n / 10] for n in range(10)])
     # By the SHA-256 of "0.000000,1.000000", "0.100000,0.900000" and so on.
-    assert [block.tolist() for block in bench.row_blocks_by_mixture_hash(weights_NxK)] == BLOCKS
+    assert [block.tolist() for block in bench.full_blocks_in_hash_order(weights_NxK)] == BLOCKS
     # The order of the rows does not matter.
-    again = bench.row_blocks_by_mixture_hash(weights_NxK[::-1])
+    again = bench.full_blocks_in_hash_order(weights_NxK[::-1])
     assert [[9 - n for n in block] for block in again] == BLOCKS
-    for fold in bench.make_block_folds(
+    for fold in bench.make_next_block_folds(
         "known", Swarm(DOMAINS, proxies(256)), {"large": Swarm(DOMAINS, proxies(9))}
     ):
         train, test, large = (

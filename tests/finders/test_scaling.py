@@ -11,7 +11,7 @@ import pytest
 from pike_mixing import make
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
-from pike_mixing.finders.loss_scaling import extrapolate, power_law_losses
+from pike_mixing.finders.loss_scaling import extrapolate_long_curves, power_law_losses
 from pike_mixing.finders.schedule_finder import cut_into_stages, find_schedule
 
 MIXTURES = {(0.75, 0.25): 2.0, (0.25, 0.75): 4.0}
@@ -46,7 +46,7 @@ def swarm():
 
 
 def test_tokens_first_then_sizes(swarm):
-    runs = extrapolate(swarm, {"tokens": 1600.0, "parameters": 10000.0}).runs
+    runs = extrapolate_long_curves(swarm, {"tokens": 1600.0, "parameters": 10000.0}).runs
     # 1 + 2/40 + 3/10, 1 + 4/40 + 3/10.
     np.testing.assert_allclose([run.loss_K[0] for run in runs], [1.35, 1.4], atol=1e-3)
     assert [tuple(run.weights_K) for run in runs] == list(MIXTURES)
@@ -54,7 +54,7 @@ def test_tokens_first_then_sizes(swarm):
 
 
 def test_runs_of_other_tokens_are_other_curves(swarm):
-    runs = extrapolate(swarm, {"parameters": 10000.0}).runs
+    runs = extrapolate_long_curves(swarm, {"parameters": 10000.0}).runs
     found = {(run.tokens, *run.weights_K): run.loss_K[0] for run in runs}
     assert len(runs) == len(found) == 6
     # 1 + 2/10 + 3/10, 1 + 4/20 + 3/10.
@@ -65,10 +65,10 @@ def test_runs_of_other_tokens_are_other_curves(swarm):
 def test_too_few_or_unknown_sizes_are_refused(swarm):
     two = Swarm(("a", "b"), [r for r in swarm.runs if r.tokens < 400], ("l",))
     with pytest.raises(InputError, match="no mixture has runs of 3 different tokens"):
-        extrapolate(two, {"tokens": 1e4})
+        extrapolate_long_curves(two, {"tokens": 1e4})
     unknown = Swarm(("a", "b"), [Proxy("x", np.array([0.5, 0.5]), np.array([1.0]))], ("l",))
     with pytest.raises(InputError, match="positive number of parameters: name its column"):
-        extrapolate(unknown, {"parameters": 1e9})
+        extrapolate_long_curves(unknown, {"parameters": 1e9})
 
 
 def test_rows_of_several_sizes_are_no_one_table(swarm, said, write):

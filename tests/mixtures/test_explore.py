@@ -165,9 +165,9 @@ def test_sliders_keep_the_sum_and_mark_caps(law, tmp_path):
         return { equal, moved, most, epochs: shown, red, warned, spoken, best: weights,
                  said: document.getElementById("said").textContent };
         """,
-        inventory={"talk": 1e6},
-        budget=6e6,
-        epochs=1.5,
+        inventory_override={"talk": 1e6},
+        budget_override=6e6,
+        mark_above_epochs=1.5,
     )
     assert found["equal"] == pytest.approx([1 / 3] * 3)
     # A third is kept; a half leaves a sixth.
@@ -264,7 +264,8 @@ def test_copies_are_those_of_export_and_a_guess_has_its_hash(law, tmp_path):
     [("law", 360, ()), ("exposures", 1440, (browser.DARK,)), ("processes", 800, ())],
 )
 def test_axe_finds_no_barrier(saved, kind, tmp_path, width, options):
-    text = CSP.sub("", explore.render_page(saved(kind), inventory={"talk": 1e6}, budget=9e6))
+    page = explore.render_page(saved(kind), inventory_override={"talk": 1e6}, budget_override=9e6)
+    text = CSP.sub("", page)
     text = text.replace("show();\n</script>", 'show();\nat("write").click();\n</script>')
     visit = browser.barriers(tmp_path, text, width)
     (found,) = browser.answers(tmp_path, visit, options=options)

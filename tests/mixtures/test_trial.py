@@ -31,7 +31,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
     equal = law.predictor.losses(np.stack([law.optimum_K, law.swarm.uniform_weights()]))
     assert np.diff(equal) == pytest.approx(found["predicted_gain"], rel=1e-9)
     assert (tmp_path / "new" / "mixture.html").read_text(encoding="utf-8") == explore.render_page(
-        tmp_path / "new" / "law.json", budget=25e9
+        tmp_path / "new" / "law.json", budget_override=25e9
     )
     told = said("try", "--out", tmp_path / "new").replace(str(tmp_path / "new"), "mixture-trial")
     # The pages show what the command prints; spaces at the end of a line do not matter.
@@ -49,7 +49,7 @@ def test_it_prints_what_fit_and_predict_say(said, tmp_path):
 def test_the_picture_by_hand():
     # Three models: two in the lowest cell, one of them predicted best, one in the highest.
     lines = trial.draw_scatter(np.array([1.0, 1.001, 3.0]), np.array([2.0, 2.001, 5.0]))
-    frame = lines[2 : 2 + trial.HEIGHT]
+    frame = lines[1 : 1 + trial.HEIGHT]
     assert frame[0] == "5.00 |" + " " * (trial.WIDTH - 1) + "."
     assert frame[-1] == "2.00 |X" + " " * (trial.WIDTH - 1)
     assert lines[-1].split() == ["1.00", "3.00"]

@@ -105,7 +105,7 @@ def test_the_views_know_the_quantiles_of_any_degrees(created):
     sql = "select degrees, t95(degrees) from (select unnest(?::double[]) as degrees)"
     tried = [1.0, 2.0, 2.5, 3.0, 3.5, 7.25, 29.0, 29.9, 30.0, 45.5, 1e4, float("inf")]
     for degrees, quantile in created.execute(sql, [tried]).fetchall():
-        ratio = quantile / mean_difference.two_sided_t_quantile(0.05, min(degrees, 1e9))
+        ratio = quantile / mean_difference.two_sided_critical_t(0.05, min(degrees, 1e9))
         assert 0.9997 <= ratio <= (1.02 if degrees < 3 else 1.004)
     # The mean in 1 / degrees of 4.303 and 3.182 lies at 2.4.
     assert created.execute("select t95(2.4), t95(0), t95(null)").fetchone() == (

@@ -128,8 +128,9 @@ def test_a_domain_that_was_read_over_goes_back_to_its_prior():
     # Half way from 0.7 and 0.3 in logarithms, where the step may be as long.
     method = ScaleFreePiKE(**HALF_WAY)
     state = method.init(DOMAINS[:2], 0)
-    state |= {"log_weights_K": np.log([0.7, 0.3]), "epochs_K": np.array([2, 2])}
-    back = np.exp(method.updated_log_weights(state, np.ones(2), np.zeros(2, dtype=bool)))
+    state |= {"log_weights_K": np.log([0.7, 0.3])}
+    none, both = np.zeros(2, dtype=bool), np.ones(2, dtype=bool)
+    back = np.exp(method.log_weights_after_step(state, np.ones(2), none, both))
     assert_close(back, np.array([0.7**0.5, 0.3**0.5]) / (0.7**0.5 + 0.3**0.5))
 
 
