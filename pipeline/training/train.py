@@ -319,7 +319,7 @@ class _Training:
         """
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
         step = engine.step
-        fresh = engine.measure_before_step()
+        fresh = engine.measure_and_observe_before_step()
         if fresh is not None:
             self.log.write_pending_step()
             self.log.add_statistics_and_alarms(step, *fresh)
