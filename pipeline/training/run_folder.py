@@ -266,7 +266,7 @@ def _refuse_deleting_foreign_files(folder: Path) -> None:
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.read_manifest_stage(manifest) != "pretrain":
+        if manifests.read_stage_from_json(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

@@ -50,7 +50,7 @@ class Meter:
             # Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN: unknown.
             "model_flops_utilisation": self._flops / seconds / peak,
             # The most so far: held by tensors on a GPU, by the process on a CPU.
-            "memory_bytes": devices.peak_memory_bytes(self._device),
+            "memory_bytes": devices.peak_device_or_process_bytes(self._device),
         }
 
 
