@@ -92,7 +92,7 @@ def measured(
         "milliseconds": 1e3 * median,
         "tokens_per_second": tokens / median,
         "model_flops_per_second": flops / median,
-        "peak_memory_bytes": devices.peak_memory_bytes(device),
+        "peak_memory_bytes": devices.peak_device_or_process_bytes(device),
         "hours_of_the_papers_steps": median * PAPER_STEPS / 3600,
     }
 

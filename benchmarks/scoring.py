@@ -177,8 +177,8 @@ class Idle(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.vocabulary = 16
-        self.output_layer = nn.Embedding(self.vocabulary, 1)
-        self.device = self.output_layer.weight.device
+        self.output_weight = nn.Parameter(torch.randn(self.vocabulary, 1))
+        self.device = self.output_weight.device
 
     def hidden_states(self, tokens_BxL: Tensor, sight: AttentionLayout) -> Tensor:
         return torch.zeros(*tokens_BxL.shape, 1)

@@ -93,7 +93,7 @@ class Stepper:
 
     def step(self, step: int) -> None:
         self.engine.step = step
-        self.engine.measure_before_step()
+        self.engine.measure_and_observe_before_step()
         self.method.weights(self.engine.state, step)
         left = self.engine.backward()
         self.optimizer.step()

@@ -62,7 +62,7 @@ def measure_domain_gradient(
             if listens:
                 # What arrives is s / R of the micro-batch's mean gradient.
                 weighted_squares += squares() * number(R**2 / piece.size / target.divisor**2)
-            passes.start_recorded_operations()
+            passes.launch_recorded_operations()
         parts = [_dense_gradient(p) for p in target.parameters]
     # Shards have been added up by their passes.
     parallel.sum_in_place([part for part in parts if not parallel.is_sharded(part)], target.group)
@@ -71,7 +71,7 @@ def measure_domain_gradient(
         squared_norm, variance = inner_product(parts, parts), torch.full_like(loss, math.nan)
     if listens:
         variance = variance_of_rows(weighted_squares, squared_norm, count, freedom)
-    passes.start_recorded_operations()
+    passes.launch_recorded_operations()
     return MeasuredGradient(parts, torch.stack([squared_norm, variance, loss]))
 
 

@@ -2,10 +2,10 @@
 
     engine = Engine(method, rows, StepGradient(model, passes, ...))
     for step in range(steps):
-        engine.measure_before_step()         # what is due before the step's rows are drawn
-        result = engine.backward()  # the gradient that the method wants
+        engine.measure_and_observe_before_step()  # what is due before the step's rows are drawn
+        result = engine.backward()                # the gradient that the method wants
         optimizer.step()
-        engine.observe_and_end_step(result)  # the method sees the step
+        engine.observe_and_end_step(result)       # the method sees the step
 
 That is the pipeline's loop. `Mixing` serves the loops of others, which draw the rows or make the
 backward passes themselves.
@@ -84,12 +84,12 @@ class Engine:
         self.step, self.state = step, state
         self.positions_K, self.fresh_positions_K = positions_K, fresh_positions_K
 
-    def counts(self, step: int) -> Ints:
+    def counts_by_present_state(self, step: int) -> Ints:
         """Rows b_K of each domain in a step's batch, by the present state."""
         b, K = self._source.batch_rows, len(self._source.domains)
         return rows_of_domains(self.method, self.state, step, b, self.rounding, K)
 
-    def measure_before_step(self) -> FreshStatistics | None:
+    def measure_and_observe_before_step(self) -> FreshStatistics | None:
         """Measures what is due before the step's rows are drawn, and shows it to the method."""
         needs, result = self.method.needs(), None
         due, compare = needs.statistics, needs.validation
@@ -113,7 +113,7 @@ class Engine:
         return self.gradient.domain_means(self.gradient.passes.losses, read)
 
     def _measure_fresh_and_observe(self, due: StatisticsNeed) -> FreshStatistics:
-        count_K = self.counts(self.step).clip(min=due.rows)
+        count_K = self.counts_by_present_state(self.step).clip(min=due.rows)
         began, result, gram_KxK = time.perf_counter(), [], None
         passes, model = self.gradient.passes, self.gradient.target.model
         with passes.leave_no_trace(model, training=True):
@@ -134,7 +134,7 @@ class Engine:
 
     def backward(self) -> StepResult:
         """Draws the step's rows and leaves the gradient that the method wants."""
-        timed, count_K = self.gradient.passes.timed, self.counts(self.step)
+        timed, count_K = self.gradient.passes.timed, self.counts_by_present_state(self.step)
         with timed("data"):
             self._rows = self._source.draw_rows("train", self.positions_K, count_K)
         with timed("gradient"):

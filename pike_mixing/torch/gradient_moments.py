@@ -191,7 +191,7 @@ def measure_domains(
                 plain, target, of_domain, with_variance=with_variance
             )
             result.append(measured.numbers_3)
-            target.passes.start_recorded_operations()
+            target.passes.launch_recorded_operations()
             if take_gradient is not None:
                 take_gradient(k, measured.parts)
             del measured
@@ -214,7 +214,7 @@ def measure_and_fetch_gramian(
         for (j, first), (k, second) in itertools.combinations(enumerate(parts_K), 2):
             if first is not None and second is not None:
                 products[j, k] = inner_product(first, second)
-                passes.start_recorded_operations()
+                passes.launch_recorded_operations()
     numbers = [*moments.numbers, *(product[None] for product in products.values())]
     host = (
         passes.begin_fetch(torch.cat(numbers))() if numbers else torch.empty(0, dtype=torch.float64)

@@ -191,9 +191,9 @@ class MixedDataset(IterableDataset[Any]):
     def place(self) -> tuple[int, int]:
         """Rank of this process and number of processes."""
         own = self._pickled_place or (parallel.rank(), parallel.world_size())
-        if self._place is None and own[1] > 1 and (self._whole or parallel.is_called_by_dealer()):
-            return 0, 1
-        return self._place or own
+        if self._place is not None or own[1] == 1:
+            return self._place or own
+        return (0, 1) if self._whole or parallel.is_caller_dealing_rows() else own
 
     @property
     def weights_unless_published(self) -> Floats | None:
@@ -301,7 +301,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: rows of the domains do not fit each other, or would be dealt twice.
         """
-        self._whole, worker = parallel.is_called_by_dealer(), get_worker_info()
+        self._whole, worker = parallel.is_caller_dealing_rows(), get_worker_info()
         if self._whole and self._place and self._place[1] > 1:
             raise InputError(
                 f"place: {self._place}, but what reads this data set deals its rows to the "

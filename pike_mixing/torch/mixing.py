@@ -357,11 +357,11 @@ class Mixing(Engine):
                 "dataset: the counts of its steps are published by somebody else, such as the "
                 "Mixing of a training before: give each Mixing a MixedDataset of its own"
             )
-        fresh = self.measure_before_step()
+        fresh = self.measure_and_observe_before_step()
         if fresh is not None:
             self._measured = fresh.statistics
         for later in range(self.dataset.published_step + 1, self.step + self.latency + 1):
-            self.dataset.publish(later, self.counts(later))
+            self.dataset.publish(later, self.counts_by_present_state(later))
         self._prepared = self.step
 
     def begin_step(self, micro_batches: Sequence[Rows]) -> None:
@@ -479,7 +479,7 @@ class Mixing(Engine):
             )
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses and needs.losses_after):
-            result = result.with_losses_or_none(at.training_losses())
+            result = result.with_losses_replaced(at.training_losses())
         self._measured = result.signals.statistics or self._measured
         self._metrics = flat_metrics.metrics(
             self.dataset.domains,

@@ -63,14 +63,14 @@ def causal_excess(reference: nn.Module) -> RowLosses:
     reference takes what `causal_losses` gives a model, on the same device.
     """
 
-    def mean_clipped_excess(model: nn.Module, batch: Rows) -> Tensor:
+    def clipped_excess_per_row(model: nn.Module, batch: Rows) -> Tensor:
         (ours_BxL, is_target_BxL), (theirs_BxL, _) = (
             token_losses_and_target_mask(one(**inputs_without_labels(one, batch)), batch["labels"])
             for one in (model, reference)
         )
         return row_means((ours_BxL - theirs_BxL).clamp(min=0), is_target_BxL)
 
-    return mean_clipped_excess
+    return clipped_excess_per_row
 
 
 def inputs_without_labels(model: nn.Module, batch: Rows) -> dict[str, Any]:

@@ -41,7 +41,7 @@ DEALERS = ("IterableDatasetShard", "DataLoaderDispatcher", "_InOrder")
 loaders and the Trainer of transformers use, and a domain of a mixed data set."""
 
 
-def is_called_by_dealer() -> bool:
+def is_caller_dealing_rows() -> bool:
     """Whether one of the `DEALERS` asks for rows, or for their number, in this call.
 
     They read an iterable whole, and say so nowhere.

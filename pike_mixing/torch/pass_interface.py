@@ -180,7 +180,7 @@ class Passes:
         for parameter in parameters:
             parameter.grad = None
 
-    def start_recorded_operations(self) -> None:
+    def launch_recorded_operations(self) -> None:
         """Has a device that compiles run what was recorded for it; others have begun already."""
 
     def begin_fetch(self, tensor: Tensor) -> Callable[[], Tensor]:
@@ -282,4 +282,4 @@ class Target:
                 parameter.grad.add_(part * c)
             else:
                 parameter.grad.add_(part, alpha=c)
-        self.passes.start_recorded_operations()
+        self.passes.launch_recorded_operations()

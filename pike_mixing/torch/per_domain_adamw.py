@@ -77,7 +77,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         self._taken: dict[int, float] = {}
         """Coefficients of the next step by domain."""
 
-    def forget_taken_gradients(self) -> None:
+    def forget_taken_coefficients(self) -> None:
         """Before a step: domains taken for one that was skipped, as by a GradScaler, move none."""
         self._taken.clear()
 
@@ -137,19 +137,19 @@ class PerDomainAdamW(UncompiledOptimizer):
         self,
         group: dict[str, Any],
         moments: list[ParameterMoments],
-        gradient_count: int,
-        coefficient: float,
+        domain_gradients_so_far: int,
+        domain_coefficient: float,
     ) -> None:
         """Steps parameters of a group along the moments of a domain, in place."""
-        if gradient_count == 0:
+        if domain_gradients_so_far == 0:
             # They begin to train after the gradient was taken.
             return
         beta1, beta2 = group["betas"]
         parameters, means, squares = map(list, zip(*moments, strict=True))
         denominators = torch._foreach_sqrt(squares)
-        torch._foreach_div_(denominators, (1 - beta2**gradient_count) ** 0.5)
+        torch._foreach_div_(denominators, (1 - beta2**domain_gradients_so_far) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
-        rate = group["lr"] * coefficient / (1 - beta1**gradient_count)
+        rate = group["lr"] * domain_coefficient / (1 - beta1**domain_gradients_so_far)
         torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

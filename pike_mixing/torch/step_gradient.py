@@ -65,7 +65,7 @@ class StepResult:
         """
         return self._signals_and_norm[1]
 
-    def with_losses_or_none(self, loss_K: Floats | None) -> "StepResult":
+    def with_losses_replaced(self, loss_K: Floats | None) -> "StepResult":
         """The same with other losses of the domains."""
 
         def read() -> tuple[Signals, float]:
@@ -174,7 +174,7 @@ class StepGradient:
             else:
                 result = self._measure_and_add_by_domain(seen, rows, c_K, measures, leave_gradient)
         # As those after the update, not as the training's passes, which may have dropout.
-        return result.with_losses_or_none(seen.loss_K) if compares else result
+        return result.with_losses_replaced(seen.loss_K) if compares else result
 
     def _measure_and_add_by_domain(
         self,
@@ -245,7 +245,7 @@ class StepGradient:
                     loss_B = backpropagate_and_return_losses(
                         plain, target, piece.rows, piece.weight_B
                     )
-                passes.start_recorded_operations()
+                passes.launch_recorded_operations()
                 result.append((piece, loss_B))
         wait = self._begin_fetch(
             [rows.gather_for_domain_means(result), self._clip_and_return_norm()]
@@ -268,7 +268,7 @@ class StepGradient:
         leave_gradient: bool,
     ) -> StepResult:
         """Moves the moments of each domain by its clipped gradient."""
-        self.optimizer.forget_taken_gradients()
+        self.optimizer.forget_taken_coefficients()
         share_K = domain_shares(rows)
         chosen_K = share_K if c_K is None else c_K
         norms: list[Tensor] = []
@@ -280,7 +280,7 @@ class StepGradient:
             share.append(float(share_K[k]))
             self.optimizer.take_gradient(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
-            self.passes.start_recorded_operations()
+            self.passes.launch_recorded_operations()
 
         of_domains = self._rows_by_domain(rows, measures)
         with self._without_traces_unless_left(leave_gradient):
@@ -298,7 +298,7 @@ class StepGradient:
         ):
             for piece in rows.pieces():
                 number_B = of_rows(plain, piece.rows)
-                self.passes.start_recorded_operations()
+                self.passes.launch_recorded_operations()
                 result.append((piece, number_B))
         free_gathered_weights(self.target.units)
         return rows.domain_means_of_gathered(

@@ -31,7 +31,7 @@ def text_hash(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
 
 
-def is_held_out(hash_value: Any, held_out_share: float) -> Any:
+def is_held_out_from_training(hash_value: Any, held_out_share: float) -> Any:
     """Whether the document of this hash is among the share that is not trained on.
 
     Of an array of hashes, uint64 [N], bool [N]: dividing by a power of two rounds both alike.
@@ -39,12 +39,12 @@ def is_held_out(hash_value: Any, held_out_share: float) -> Any:
     return hash_value / 2.0**64 < held_out_share
 
 
-def is_held_out_for_search(hash_value: Any, held_out_share: float) -> Any:
+def is_search_among_held_out(hash_value: Any, held_out_share: float) -> Any:
     """Whether a document of this hash (or uint64 [N]) is of the search split: some of the held-out.
 
     `held_out_share` is that of the held-out documents; 1 where the source says which they are.
     """
-    return is_held_out(hash_value, held_out_share * SEARCH_SHARE)
+    return is_held_out_from_training(hash_value, held_out_share * SEARCH_SHARE)
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def _find_corpus_folders(folder: Path) -> list[Path]:
     if (folder / atomic_files.MANIFEST).is_file():
         return [folder]
     found = sorted(folder.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.read_manifest_stage(path) == "pack"]
+    return [path.parent for path in found if manifests.read_stage_from_json(path) == "pack"]
 
 
 def _nonempty_split_statistics(corpus: Path) -> Iterator[Row]:

@@ -69,7 +69,7 @@ def read_documents_manifest(folder: Path, *, verify: bool = False) -> dict[str, 
         )
     remedy = "download it anew"
     facts = manifests.read_manifest(path, STAGE, remedy)
-    checksums.refuse_damaged(checksums.listed_files(folder, facts, remedy), content=verify)
+    checksums.refuse_damaged(checksums.files_as_listed(folder, facts, remedy), content=verify)
     return facts
 
 

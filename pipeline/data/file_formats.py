@@ -87,25 +87,27 @@ class SourceFile:
 
     def cut_record(self, record_id: object, value: object, place: str) -> Iterator[Document]:
         """The document of a record, or several, numbered, that its text is cut into."""
-        for whole in self.documents_of_value(record_id, value, place):
-            if self.cut == "file":
-                yield whole
-                return
-            stream = io.StringIO(whole.text, newline="")
-            for number, text in document_cutting.cut_documents(stream, self.cut, place):
-                yield from self.documents_of_value(f"{whole.id}:{number}", text, place)
+        whole = self.whole_document(record_id, value, place)
+        if whole is None:
+            return
+        if self.cut == "file":
+            yield whole
+            return
+        stream = io.StringIO(whole.text, newline="")
+        for number, text in document_cutting.cut_documents(stream, self.cut, place):
+            document = self.whole_document(f"{whole.id}:{number}", text, place)
+            if document is not None:
+                yield document
 
-    def documents_of_value(
-        self, record_id: object, value: object, place: str
-    ) -> Iterator[Document]:
-        """The document of a value, or none when it is null, blank or to be dropped.
+    def whole_document(self, record_id: object, value: object, place: str) -> Document | None:
+        """The document of a value, uncut; None when it is null, blank or to be dropped.
 
         `place` is the file and line, for messages and as the id of a document whose record has no
         text or whole number as its id.
         """
         if value is None:
             self.skipped["null"] += 1
-            return
+            return None
         if not isinstance(value, str):
             inner = _join_column_names(value, f"{self.field}.") if isinstance(value, dict) else ""
             remedy = f": name what lies in it: {inner}" if inner else ""
@@ -114,11 +116,11 @@ class SourceFile:
         kept = self._apply_utf8_policy(value, place)
         name = self._apply_utf8_policy(str(record_id) if named else place, f"{place}: the id")
         if kept is None or name is None:
-            return
+            return None
         if document_cutting.is_blank(kept):
             self.skipped["blank"] += 1
-            return
-        yield Document(name, kept)
+            return None
+        return Document(name, kept)
 
     def _apply_utf8_policy(self, text: str, place: str) -> str | None:
         """A text that UTF-8 can hold; lone surrogates, escaped or in place of bytes, by policy."""
@@ -150,7 +152,9 @@ def _read_text_file(source_file: SourceFile) -> Iterator[Document]:
             if number is None and not text:
                 return
             place = source_file.name if number is None else f"{source_file.name}:{number}"
-            yield from source_file.documents_of_value(place, text, place)
+            document = source_file.whole_document(place, text, place)
+            if document is not None:
+                yield document
 
 
 def _read_json_lines(source_file: SourceFile) -> Iterator[Document]:

@@ -26,8 +26,8 @@ from pipeline.data.corpus_settings import (
     ENOUGH_DOCUMENTS,
     Hygiene,
     Packing,
-    is_held_out,
-    is_held_out_for_search,
+    is_held_out_from_training,
+    is_search_among_held_out,
     normalise_text,
 )
 from pipeline.data.document_filters import has_evaluation_item
@@ -87,8 +87,10 @@ def list_batches(files: list[Path]) -> list[DocumentBatch]:
     return result
 
 
-def encode_batch(batch: DocumentBatch, tokenizer: Tokenizer, hygiene: Hygiene) -> EncodedBatch:
-    """Encodes the documents of a batch, each whole, after hygiene."""
+def encode_batch_with_duplicates(
+    batch: DocumentBatch, tokenizer: Tokenizer, hygiene: Hygiene
+) -> EncodedBatch:
+    """Encodes the documents of a batch, each whole, after hygiene but for `drop_duplicates`."""
     with store.open_documents(batch.path) as file:
         table = file.read_row_group(batch.group, columns=["text"], use_threads=False)
     # As bytes: neither SentencePiece nor SHA-256 wants Python's texts.
@@ -234,20 +236,22 @@ class _CorpusPacker:
         if hygiene.decontaminate is not None:
             # Read once, before several threads ask for them.
             document_filters.evaluation_ngram_hashes(hygiene.decontaminate)
-        encode = functools.partial(encode_batch, tokenizer=self._tokenizer, hygiene=hygiene)
+        encode = functools.partial(
+            encode_batch_with_duplicates, tokenizer=self._tokenizer, hygiene=hygiene
+        )
         reading = list_batches(self._files)
         for read, batch in zip(reading, _encode_in_threads(encode, reading, workers), strict=True):
             self._add_batch(batch, store.is_validation_documents_file(read.path.name))
             progress.add(batch.read_bytes / 1e6, tokens=f"{self._splits['train'].tokens:,}")
 
-    def _add_batch(self, batch: EncodedBatch, is_validation: bool) -> None:
+    def _add_batch(self, batch: EncodedBatch, is_from_validation_file: bool) -> None:
         train, hash_N = self._splits["train"], batch.document_N["hash"]
         if self.has_own_validation:
-            share, held_out_N = 1.0, np.full(len(hash_N), is_validation)
+            share, held_out_N = 1.0, np.full(len(hash_N), is_from_validation_file)
         else:
             share = self._settings.validation_share
-            held_out_N = is_held_out(hash_N, share)
-        search_N = held_out_N & is_held_out_for_search(hash_N, share)
+            held_out_N = is_held_out_from_training(hash_N, share)
+        search_N = held_out_N & is_search_among_held_out(hash_N, share)
         new_N = np.ones(len(hash_N), bool)
         if self._settings.hygiene.drop_duplicates:
             for number, hashed in enumerate(hash_N.tolist()):

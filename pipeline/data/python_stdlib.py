@@ -189,14 +189,14 @@ class PythonSource(Source):
         if self.packages is not None:
             files = package_files(self.packages, self.topic)
         elif self.topic == "tables":
-            files = modules_below(_STDLIB / "encodings")
+            files = code_modules_below(_STDLIB / "encodings")
         else:
             # `_sysconfigdata...` was written when Python was built: it holds that machine's paths.
-            listed = modules_below(_STDLIB)
+            listed = code_modules_below(_STDLIB)
             files = [one for one in listed if not one[1].name.startswith("_sysconfigdata")]
         readers = {
             "code": read_code,
-            "docstrings": read_docstrings_by_module,
+            "docstrings": read_whole_docstrings_by_module,
             "doctests": read_doctests_by_module,
         }
         return readers.get(self.topic, read_texts)(files, skipped)
@@ -226,7 +226,7 @@ def read_code(files: Files, skipped: Counter[str]) -> Iterator[Text]:
         yield name, ast.unparse(tree)
 
 
-def read_docstrings_by_module(files: Files, skipped: Counter[str]) -> Iterator[Text]:
+def read_whole_docstrings_by_module(files: Files, skipped: Counter[str]) -> Iterator[Text]:
     """The docstrings of each module, in the order of the file, blank lines between."""
     for name, tree in _parse_modules(files, skipped):
         found = [(getattr(node, "lineno", 0), text) for node, text in _documented_nodes(tree)]
@@ -242,7 +242,7 @@ def read_doctests_by_module(files: Files, skipped: Counter[str]) -> Iterator[Tex
     import doctest
 
     parse = doctest.DocTestParser().get_examples
-    for name, text in read_docstrings_by_module(files, skipped):
+    for name, text in read_whole_docstrings_by_module(files, skipped):
         try:
             examples = parse(text)
         except ValueError:
@@ -282,7 +282,7 @@ def _python_name_and_version() -> str:
     return f"{platform.python_implementation()} {platform.python_version()}"
 
 
-def modules_below(root: Path) -> list[tuple[str, Path]]:
+def code_modules_below(root: Path) -> list[tuple[str, Path]]:
     """Modules in the order of their relative names; folders of `_NOT_CODE` are not entered."""
     result: list[tuple[str, Path]] = []
     for folder, inner, names in os.walk(root):

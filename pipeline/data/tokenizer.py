@@ -21,7 +21,7 @@ from pipeline.data.corpus_settings import (
     HubTokenizer,
     Normalisation,
     TokenizerTraining,
-    is_held_out,
+    is_held_out_from_training,
     normalise_text,
     text_hash,
 )
@@ -60,7 +60,7 @@ def sample_training_texts(
         validation_share = 0.0
     for _, text in store.read_training_documents(folder):
         hashed = text_hash(normalise_text(text, packing_normalisation))
-        if is_held_out(hashed, validation_share):
+        if is_held_out_from_training(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.
         heapq.heappush(nearest, (-hashed, text))

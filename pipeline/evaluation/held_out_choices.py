@@ -91,7 +91,7 @@ class DomainItems:
             "sha256": self.digest,
         }
 
-    def too_few_documents_problem(self, choice: Choice) -> str | None:
+    def document_minimum_problem(self, choice: Choice) -> str | None:
         """Why items of too few documents make no task, or None. A task is never padded."""
         result = len(set(self.documents))
         if result >= FEWEST_DOCUMENTS:
@@ -152,8 +152,8 @@ def build_items(
         turn = [*itertools.islice((pair for pair in next_items if pair[1]), wanted)]
         of_each = [document for document, _ in turn]
         result += [item for _, item in turn if item]
-    solved = [token for i in result[:shots] for token in (*i.context_C, *i.candidates[0])]
-    return _pack_items(result[shots:wanted], choice, shots, tuple(map(int, solved)))
+    solved = [int(t) for i in result[:shots] for t in (*i.context_C, *i.candidates[0])]
+    return _shuffle_candidates_and_pack(result[shots:wanted], choice, shots, tuple(solved))
 
 
 def _choose_passages(
@@ -182,10 +182,10 @@ def _choose_passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _each_limited_to_unseen_starts(result, train, choice)
+    return _drop_seen_starts_within_passages(result, train, choice)
 
 
-def _each_limited_to_unseen_starts(
+def _drop_seen_starts_within_passages(
     passages: Sequence[_Passage], train: Corpus, choice: Choice
 ) -> list[_Passage]:
     if not passages:
@@ -216,24 +216,25 @@ def _draft_items(
             continue
         if choice.distractors_from == "same":
             # The places that come next: another item of the document begins elsewhere.
-            distractors = _distractors_of_same_document(
+            distractors = _distractors_found_in_same_document(
                 passage, index, np.roll(order_S, -turn), choice
             )
         else:
-            distractors = _distractors_of_other_documents(passage, index, passages, choice)
+            distractors = _distractors_found_in_other_documents(passage, index, passages, choice)
         if len(distractors) == choice.distractors:
             taken.append((begin, end))
             context_C, true_W = passage.token_T[begin:gold], passage.token_T[gold:end]
             yield _ItemDraft(passage.key, gold, context_C, [true_W, *distractors])
 
 
-def _distractors_of_same_document(
-    passage: _Passage, gold: int, order_S: Ints, choice: Choice
+def _distractors_found_in_same_document(
+    passage: _Passage, gold_start_index: int, order_S: Ints, choice: Choice
 ) -> list[Ints]:
     """Stretches of the document outside the item, not overlapping one another."""
-    width, start, start_S = choice.candidate, passage.start_S[gold], passage.start_S
+    width, start_S = choice.candidate, passage.start_S
+    start = start_S[gold_start_index]
     free_S = (start_S + width <= start - choice.context) | (start_S >= start + width)
-    hashes = {int(passage.hash_S[gold])}
+    hashes = {int(passage.hash_S[gold_start_index])}
     chosen: list[int] = []
     for index in order_S[free_S[order_S]]:
         place, value = int(start_S[index]), int(passage.hash_S[index])
@@ -246,18 +247,20 @@ def _distractors_of_same_document(
     return [passage.token_T[place : place + width] for place in chosen]
 
 
-def _distractors_of_other_documents(
-    passage: _Passage, gold: int, passages: Sequence[_Passage], choice: Choice
+def _distractors_found_in_other_documents(
+    passage: _Passage, gold_start_index: int, passages: Sequence[_Passage], choice: Choice
 ) -> list[Ints]:
     """One stretch from each of several other documents."""
-    hashes = {int(passage.hash_S[gold])}
+    hashes = {int(passage.hash_S[gold_start_index])}
     chosen: list[Ints] = []
-    order = _keyed_order(len(passages), passage.key, int(passage.start_S[gold]))
+    gold = int(passage.start_S[gold_start_index])
+    order = _keyed_order(len(passages), passage.key, gold)
     for number in order.at(np.arange(len(passages))):
         other = passages[number]
         if other is passage or not len(other.start_S):
             continue
-        order_S = _keyed_order(len(other.start_S), passage.key, int(gold), other.key)
+        key = (passage.key, int(gold_start_index), other.key)
+        order_S = _keyed_order(len(other.start_S), *key)
         (index,) = order_S.at(np.zeros(1, np.int64))
         value, place = int(other.hash_S[index]), int(other.start_S[index])
         if value in hashes:
@@ -274,15 +277,16 @@ def _keyed_order(count: int, *key: object) -> Order:
     return Order(count, ["choice", *key])
 
 
-def _pack_items(
-    items: Sequence[_ItemDraft], choice: Choice, shots: int, solved_T: tuple[int, ...]
+def _shuffle_candidates_and_pack(
+    asked_items: Sequence[_ItemDraft], choice: Choice, solved_count: int, solved_T: tuple[int, ...]
 ) -> DomainItems:
     N = choice.distractors + 1
-    context_IxC = np.empty((len(items), choice.context), np.int64)
-    candidate_IxNxW = np.empty((len(items), N, choice.candidate), np.int64)
-    gold_I = np.empty(len(items), np.int64)
-    orders = first_epochs([_keyed_order(N, item.document, item.gold, "order") for item in items])
-    for number, (item, order) in enumerate(zip(items, orders, strict=True)):
+    context_IxC = np.empty((len(asked_items), choice.context), np.int64)
+    candidate_IxNxW = np.empty((len(asked_items), N, choice.candidate), np.int64)
+    gold_I = np.empty(len(asked_items), np.int64)
+    keys = [(item.document, item.gold, "order") for item in asked_items]
+    orders = first_epochs([_keyed_order(N, *key) for key in keys])
+    for number, (item, order) in enumerate(zip(asked_items, orders, strict=True)):
         context_IxC[number] = item.context_C
         candidate_IxNxW[number] = np.stack(item.candidates)[order]
         gold_I[number] = int(np.flatnonzero(order == 0)[0])
@@ -291,12 +295,12 @@ def _pack_items(
         identity.update(np.ascontiguousarray(array, "<i8").tobytes())
     digest = identity.hexdigest()
     return DomainItems(
-        names=[f"{item.document}-{item.gold}" for item in items],
-        documents=[item.document for item in items],
+        names=[f"{item.document}-{item.gold}" for item in asked_items],
+        documents=[item.document for item in asked_items],
         context_IxC=context_IxC,
         candidate_IxNxW=candidate_IxNxW,
         gold_I=gold_I,
-        digest=atomic_files.json_digest([digest, solved_T]) if shots else digest,
-        shots=shots,
+        digest=atomic_files.json_digest([digest, solved_T]) if solved_count else digest,
+        shots=solved_count,
         solved_T=solved_T,
     )

@@ -258,7 +258,7 @@ def _score_one_row_per_question(
                 batch = pad_rows(members, (count, longest - P))
                 hidden_BxLxD = _hidden_states(model, batch, shared, P)
                 score = _log_probabilities_on_xla if compiles else _log_probabilities
-                log_p_N = score(model.output_layer.weight, hidden_BxLxD, batch).double().cpu()
+                log_p_N = score(model.output_weight, hidden_BxLxD, batch).double().cpu()
                 sums = np.bincount(batch.candidate_N, log_p_N.numpy(), batch.candidates)
                 ends = np.cumsum([row.candidates for row in members])[:-1]
                 for i, own in zip(numbers, np.split(sums.astype(np.float64), ends), strict=True):

@@ -40,7 +40,7 @@ class EncodedItem:
     """Demonstrations that stand in the context: fewer than asked for where they did not fit."""
 
 
-def encode_task_questions(
+def encode_questions_with_fitting_shots(
     task: PreparedTask, tokenizer: Tokenizer, length: int
 ) -> list[EncodedItem]:
     """Every question of a task in tokens, for a model that reads `length` tokens at once.
@@ -118,13 +118,13 @@ def _encode_prompts(
     return cuts
 
 
-def _too_long_error(task: PreparedTask, waiting: Sequence[int], length: int) -> InputError:
+def _too_long_error(task: PreparedTask, too_long_indices: Sequence[int], length: int) -> InputError:
     spec = task.spec
-    first = task.rows[waiting[0]].id
+    first = task.rows[too_long_indices[0]].id
     advice = "train with a longer context, or leave the rows out"
     if spec.overflow == "refuse" and spec.shots:
         advice = "lower shots, or set overflow: drop"
     return InputError(
-        f"{spec.label}: {len(waiting)} prompts do not fit into the {length} tokens that the model "
-        f"reads at once (item {first} is the first): {advice}"
+        f"{spec.label}: {len(too_long_indices)} prompts do not fit into the {length} tokens that "
+        f"the model reads at once (item {first} is the first): {advice}"
     )

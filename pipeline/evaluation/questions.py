@@ -72,7 +72,7 @@ def prepare_domains(
         for choice in choices:
             asked = held_out_choices.build_items(held_out, train, choice, word_start_V)
             way = task + (f", {asked.shots}-shot" if asked.shots else "")
-            if shortage := asked.too_few_documents_problem(choice):
+            if shortage := asked.document_minimum_problem(choice):
                 log.warning("%s is skipped: %s", way, shortage)
                 domain.skipped[way] = shortage
                 continue
@@ -85,7 +85,8 @@ def prepare_domains(
 
 def task_questions(asked: PreparedTask, tokenizer: Tokenizer, length: int) -> QuestionSet:
     """A downstream task in tokens, for a model that reads `length` of them at once."""
-    spec, items = asked.spec, prompt_encoding.encode_task_questions(asked, tokenizer, length)
+    spec = asked.spec
+    items = prompt_encoding.encode_questions_with_fitting_shots(asked, tokenizer, length)
     short = sum(item.shots < spec.shots for item in items)
     facts = {**asked.manifest_facts(), "items_with_fewer_shots": short}
     way = (spec.label, spec.task, spec.shots, spec.formulation)

@@ -53,12 +53,12 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
         self,
         group: dict[str, Any],
         moments: list[ParameterMoments],
-        gradient_count: int,
-        coefficient: float,
+        domain_gradients_so_far: int,
+        domain_coefficient: float,
     ) -> None:
         beta1, beta2 = group["betas"]
-        n, device = max(gradient_count, 1), moments[0].parameter.device
-        rate = group["lr"] * devices.number_on_device(coefficient / (1 - beta1**n), device)
+        n, device = max(domain_gradients_so_far, 1), moments[0].parameter.device
+        rate = group["lr"] * devices.number_on_device(domain_coefficient / (1 - beta1**n), device)
         root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in moments:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)

@@ -106,7 +106,7 @@ def _corpus_manifest_paths(run: Path, manifest: dict[str, Any]) -> list[Path]:
 def _tokens_read_by_domain(run: Path, manifest: dict[str, Any], first_steps: int) -> dict[str, int]:
     """Tokens of each domain that the batches of the first steps held."""
     path, length = run / "weights.parquet", manifest["settings"]["training"]["length"]
-    listed = checksums.listed_files(run, manifest, "train the run again")
+    listed = checksums.files_as_listed(run, manifest, "train the run again")
     checksums.refuse_damaged([file for file in listed if file.path == path], content=True)
     rows = pq.read_table(path, columns=["step", "domain", "count"])
     before = rows.filter(rows["step"].to_numpy() < first_steps)

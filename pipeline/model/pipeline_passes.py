@@ -31,14 +31,14 @@ class PipelinePasses(Passes):
         reference: Transformer | None = None,
         timed: Timed = contextlib.nullcontext,
     ) -> None:
-        def mean_clipped_excess(model: Any, tokens_sxL1: Tensor) -> Tensor:
+        def clipped_excess_per_row(model: Any, tokens_sxL1: Tensor) -> Tensor:
             assert reference is not None
 
             # Every token is clipped before the mean (DoReMi, Algorithm 1 of arXiv 2305.10429).
             over = token_losses(model, tokens_sxL1) - token_losses(reference, tokens_sxL1)
             return over.clamp(min=0).mean(dim=1)
 
-        excess = None if reference is None else mean_clipped_excess
+        excess = None if reference is None else clipped_excess_per_row
         super().__init__(row_losses, excess, timed=timed)
         self.device, self.fixed = model.device, devices.is_xla(model.device)
 
@@ -76,9 +76,9 @@ class PipelinePasses(Passes):
         """Zeros where the device compiles: the first pass is then like all others."""
         for parameter in parameters:
             parameter.grad = xla_chips.zeros_divided_like(parameter) if self.fixed else None
-        self.start_recorded_operations()
+        self.launch_recorded_operations()
 
-    def start_recorded_operations(self) -> None:
+    def launch_recorded_operations(self) -> None:
         """Ends a program."""
         devices.mark_step(self.device)
 
@@ -88,7 +88,7 @@ class PipelinePasses(Passes):
             return super().begin_fetch(tensor)
         # What is read before it was started is computed for the reader alone, and then once more.
         xla_chips.replicate_on_chips(tensor)
-        self.start_recorded_operations()
+        self.launch_recorded_operations()
         return tensor.cpu
 
     def leave_no_trace(

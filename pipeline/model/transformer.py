@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -183,12 +183,12 @@ class Transformer(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        return self.output_layer.weight.device
+        return self.output_weight.device
 
     @property
-    def output_layer(self) -> Any:
-        """What makes logits of hidden states by its `weight`, V x D: here the embedding."""
-        return self.embedding
+    def output_weight(self) -> Tensor:
+        """V x D, what makes logits of hidden states: here the embedding."""
+        return self.embedding.weight
 
     def refuse_other_tokenizer(self, pieces: int, pieces_from: Path, checkpoint: Path) -> Self:
         """The same model, if the embedding is one of so many pieces, which `pieces_from` brings."""
@@ -242,7 +242,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens_BxL: Tensor) -> Tensor:
         """Logits of each next token, BxLxV."""
-        return self.hidden_states(tokens_BxL) @ self.output_layer.weight.T
+        return self.hidden_states(tokens_BxL) @ self.output_weight.T
 
 
 def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transformer:
@@ -277,7 +277,7 @@ def initial_model(shape: settings.Model, vocabulary: int, seed: int) -> Transfor
 def token_losses(model: Transformer, tokens_BxL1: Tensor) -> Tensor:
     """Nats of each next token, B x L in float32, for rows of L + 1 tokens."""
     hidden, target = _hidden_states_and_targets(model, tokens_BxL1)
-    weight, shared = model.output_layer.weight, xla_chips.chip_count(model.device)
+    weight, shared = model.output_weight, xla_chips.chip_count(model.device)
     nll = chunked_loss.token_cross_entropies(hidden, weight, target, model.precision, shared)
     return nll.view(tokens_BxL1.shape[0], -1)
 
@@ -291,7 +291,7 @@ def weighted_sum_and_row_losses(
     weight = (weight_B / L)[:, None].expand(B, L).reshape(target.shape)
     total, nll = chunked_loss.weighted_sum_and_losses(
         hidden,
-        model.output_layer.weight,
+        model.output_weight,
         target,
         weight,
         model.precision,

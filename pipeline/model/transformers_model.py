@@ -51,9 +51,9 @@ class TransformersModel(Transformer):
         return self
 
     @property
-    def output_layer(self) -> Any:
-        """The output layer, whose `weight` is V x D."""
-        return self.net.get_output_embeddings()
+    def output_weight(self) -> Tensor:
+        """The weight of the output layer, V x D."""
+        return self.net.get_output_embeddings().weight
 
     def train(self, mode: bool = True) -> Self:
         """Stays in evaluation mode: a run is a function of its seed, without dropout's draws."""
@@ -65,7 +65,7 @@ class TransformersModel(Transformer):
     @torch.no_grad()
     def _refuse_unless_causal_with_linear_logits(self) -> None:
         """Refuses a model that the pipeline would compute otherwise."""
-        kind, output = type(self.net).__name__, self.output_layer
+        kind, output = type(self.net).__name__, self.net.get_output_embeddings()
         generator = torch.Generator().manual_seed(0)
         tokens_BxL = torch.randint(self.vocabulary, (2, TRIED), generator=generator)
         tokens_BxL[1, :-1] = tokens_BxL[0, :-1]

@@ -66,7 +66,7 @@ def rule_summary(mixing_rule: str) -> str:
         return method_registry.rule_class(mixing_rule).about
     node = next(_class_and_bases(mixing_rule), None)
     for statement in node.body if node else ():
-        if code_fingerprint.is_about_class_variable(statement) and isinstance(
+        if code_fingerprint.is_class_description_assignment(statement) and isinstance(
             statement, ast.AnnAssign
         ):
             assert statement.value is not None, "`about` is a text"

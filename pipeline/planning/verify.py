@@ -321,7 +321,7 @@ def _read_piece(path: Path, stage: str) -> _Piece:
         return _Piece(path, stage, "checkpoint", content, files, again)
     if manifests.is_archive_manifest(content):
         content = manifests.read_archive_manifest(folder)
-        files = checksums.listed_files(folder, content, "take the archive anew")
+        files = checksums.files_as_listed(folder, content, "take the archive anew")
         return _Piece(path, stage, "archive", content, files, "")
     named = content.get("stage") if isinstance(content, dict) else None
     if named not in manifests.STAGES:
@@ -331,7 +331,7 @@ def _read_piece(path: Path, stage: str) -> _Piece:
         )
     content = manifests.read_manifest(path, stage := str(named), again)
     again = _remake_instruction(path, stage, [folder / name for name in content["files"]])
-    files = checksums.listed_files(folder, content, again)
+    files = checksums.files_as_listed(folder, content, again)
     return _Piece(path, stage, KINDS.get(stage, stage), content, files, again)
 
 

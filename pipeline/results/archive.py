@@ -216,7 +216,7 @@ def _verify_archive_and_read_manifest(archive: Path) -> dict[str, Any]:
         if names:
             some = names_text(sorted(names), most=3)
             raise InputError(f"{path} {wrong} {some}: {manifests.ARCHIVE_REMEDY}")
-    for file in checksums.listed_files(archive, made, manifests.ARCHIVE_REMEDY):
+    for file in checksums.files_as_listed(archive, made, manifests.ARCHIVE_REMEDY):
         if problem := checksums.content_problem(file):
             raise InputError(problem)
     _refuse_invalid_records(archive)

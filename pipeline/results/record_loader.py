@@ -110,7 +110,7 @@ def _list_records(
 ) -> Iterator[tuple[str, Path]]:
     """Table and path of a manifest's records, each as it was made; step by step in their order."""
     folder, pattern = place.parent, PLACES[stage]
-    listed = {file.path: file for file in checksums.listed_files(folder, content, remedy)}
+    listed = {file.path: file for file in checksums.files_as_listed(folder, content, remedy)}
     steps = [0]
     if "{step}" in pattern:
         # As numbers: step 1000 comes after step 200.

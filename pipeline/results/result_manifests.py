@@ -41,7 +41,7 @@ def known_alteration(out: Path, stage: str) -> str | None:
         return None
     remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
     known = checksums.DigestCache(checksums.MEMORY)
-    listed = checksums.listed_files(
+    listed = checksums.files_as_listed(
         place.parent, manifests.read_manifest(place, stage, remake), remake
     )
     read = READ.get(stage, (out.suffix,))

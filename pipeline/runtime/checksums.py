@@ -30,7 +30,7 @@ class ListedFile(NamedTuple):
     """What to do when it is another."""
 
 
-def listed_files(
+def files_as_listed(
     folder: Path, manifest: Mapping[str, Any], remedy_if_damaged: str
 ) -> list[ListedFile]:
     """The files that a folder's manifest lists, and what to do when one is another."""

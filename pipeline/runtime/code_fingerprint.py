@@ -376,7 +376,7 @@ class _DropDocsAndTypeChecking(ast.NodeTransformer):
         return None if is_text else node
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AnnAssign | None:
-        return None if is_about_class_variable(node) else node
+        return None if is_class_description_assignment(node) else node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         self.generic_visit(node)
@@ -434,7 +434,7 @@ def _canonical_text(node: object) -> str:
     return f"{type(node).__name__}({inner})"
 
 
-def is_about_class_variable(statement: ast.stmt) -> bool:
+def is_class_description_assignment(statement: ast.stmt) -> bool:
     """Whether a class says about itself, in a sentence for readers, what no code reads."""
     return (
         isinstance(statement, ast.AnnAssign)

@@ -111,7 +111,7 @@ def gpu_memory_bytes(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 0
 
 
-def peak_memory_bytes(device: torch.device) -> int:
+def peak_device_or_process_bytes(device: torch.device) -> int:
     """Bytes: the most that tensors held on a device so far, or the process in the CPU's memory.
 
     Of chips that work as one device nobody says what they hold: there, too, it is the process.

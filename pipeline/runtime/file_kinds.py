@@ -43,7 +43,7 @@ _UNREADABLE = {
 """What is not read, and what to do with it."""
 
 
-def wrong_kind_and_remedy(
+def wrong_kind_and_remedy_template(
     head: bytes, *, name: str, is_packed: bool = False
 ) -> tuple[str, str] | None:
     """What a file is whose first `HEAD` bytes are not of what its name says, and what to do.
@@ -86,7 +86,7 @@ def refuse_wrong_first_bytes(
     head: bytes, path: Path, place: str | None = None, *, is_packed: bool = False
 ) -> None:
     """The same of bytes that were read from the file, or `is_packed` what it packs."""
-    if told := wrong_kind_and_remedy(head, name=path.name, is_packed=is_packed):
+    if told := wrong_kind_and_remedy_template(head, name=path.name, is_packed=is_packed):
         kind, remedy = told
         how = remedy.format(path=shlex.quote(str(path)))
         raise InputError(f"{place or path} {'holds' if is_packed else 'is'} {kind}: {how}")

@@ -23,7 +23,7 @@ def is_under_torchrun() -> bool:
     return "LOCAL_WORLD_SIZE" in os.environ
 
 
-def is_launched_training_process() -> bool:
+def is_under_torchrun_or_own_srun() -> bool:
     """Whether this process was started to be one of several that train a run."""
     return is_under_torchrun() or RENDEZVOUS in os.environ
 

@@ -126,7 +126,7 @@ class InputSnapshot:
         result = manifests.read_manifest(kept, self.stage)
         kept.unlink()
         inputs = result["inputs"] | _relative_paths(self.inputs, path.parent)
-        self._write_json(path, result | {"inputs": inputs})
+        self._write_manifest_unchecked(path, result | {"inputs": inputs})
         log.info("%s stands: all that it was made from has come out the same", path)
         return True
 
@@ -176,9 +176,9 @@ class InputSnapshot:
             "versions": self.code["versions"],
             **facts,
         }
-        self._write_json(path, manifest)
+        self._write_manifest_unchecked(path, manifest)
 
-    def _write_json(self, path: Path, manifest: Mapping[str, Any]) -> None:
+    def _write_manifest_unchecked(self, path: Path, manifest: Mapping[str, Any]) -> None:
         """Writes a manifest: that of a folder lies in it, that of a file beside it with a mark."""
         of_file = self.stage if self.stage in ownership.MAKE_FILES else None
         atomic_files.write_json(path, manifest, of_file, [*self.inputs, *self.given])
@@ -325,7 +325,7 @@ def differences_from_today_if_finished(
     now["loaded"] = _current_code_digests(before["loaded"])
     damages = [
         RecordDifference(f"files.{os.path.relpath(file.path, path.parent)}", "whole", problem)
-        for file in checksums.listed_files(path.parent, result, "it is made again")
+        for file in checksums.files_as_listed(path.parent, result, "it is made again")
         if (problem := _damage_message(file, path.parent, stage, cache))
     ]
     return [*record_differences(before, now), *damages]

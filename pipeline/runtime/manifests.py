@@ -228,40 +228,40 @@ def _part_if_not_read_whole(
     listed = named.items() if isinstance(named, dict) else ()
     files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
-    def values_in_manifest(*names: str) -> dict[str, Any]:
+    def manifest_values_by_name(*names: str) -> dict[str, Any]:
         return {name: manifest.get(name) for name in names}
 
     match manifest.get("stage"):
         case "download":
             # A corpus has these on record.
             recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
-            return [files, values_in_manifest(*recorded) if reader == "pack" else {}]
+            return [files, manifest_values_by_name(*recorded) if reader == "pack" else {}]
         case "pack":
             # The card is for people.
             return [
                 {n: f for n, f in files.items() if n != "README.md"},
-                values_in_manifest("fingerprint"),
+                manifest_values_by_name("fingerprint"),
             ]
         case "pretrain":
             own = OF_MIXTURE if reader == "mixture" else ()
             read = {n: f for n, f in files.items() if "/" in n or n in own}
-            return [read, values_in_manifest("settings", "domains", "steps", "checkpoints")]
+            return [read, manifest_values_by_name("settings", "domains", "steps", "checkpoints")]
         case "mixture":
-            return values_in_manifest("weights_by_domain", "chosen")
+            return manifest_values_by_name("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
-            return [files, values_in_manifest("steps", "task")]
+            return [files, manifest_values_by_name("steps", "task")]
         case None if "identity" in manifest:
             sums = manifest.get("sha256")
             if reader != "mixture" and isinstance(sums, dict):
                 # Only who finds mixtures reads the states of optimizers and methods.
                 sums = sums.get("model.safetensors")
-            return [values_in_manifest("step", "model", "vocabulary"), sums]
+            return [manifest_values_by_name("step", "model", "vocabulary"), sums]
     return None
 
 
-def read_manifest_stage(path: Path) -> str | None:
+def read_stage_from_json(json_file: Path) -> str | None:
     """Which stage wrote a manifest, a file of JSON; None of what is no manifest of a stage."""
-    result = atomic_files.read_json(path)
+    result = atomic_files.read_json(json_file)
     stage = result.get("stage") if isinstance(result, dict) else None
     return stage if isinstance(stage, str) else None
 

@@ -184,32 +184,32 @@ def _rows_of_records(
     task: Task,
     split: str,
     records: Sequence[Record],
-    numbers: Iterable[int],
+    record_indices: Iterable[int],
     places_left_out: Sequence[str] = (),
 ) -> Iterator[Row]:
-    for number in numbers:
-        if (place := f"{split}:{number}") not in places_left_out:
+    for index in record_indices:
+        if (place := f"{split}:{index}") not in places_left_out:
             try:
-                yield task.row(records[number], place)
+                yield task.row(records[index], place)
             except InputError as error:
                 raise InputError(f"{task.name} {error}") from None
 
 
 def demonstration_candidates(
-    task: Task, asked: Sequence[Row], others: Sequence[Row], seed: int
+    task: Task, asked_rows: Sequence[Row], unasked_rows: Sequence[Row], seed: int
 ) -> list[Row]:
-    """Those of the other rows that may be demonstrations, in the order of a hash.
+    """Those of the unasked rows that may be demonstrations, in the order of a hash.
 
     Rows of an asked row's article or video may not. The task gives the language, which enters the
     hash, as the seed does.
     """
-    taken = {row.cluster for row in asked}
+    taken = {row.cluster for row in asked_rows}
 
     def sort_key(row: Row) -> str:
         text = f"{SALT}|{task.language}|{seed}|{row.key}"
         return hashlib.sha256(text.encode()).hexdigest()
 
-    return sorted((row for row in others if row.cluster not in taken), key=sort_key)
+    return sorted((row for row in unasked_rows if row.cluster not in taken), key=sort_key)
 
 
 def refuse_unfit_demonstrations(

@@ -37,7 +37,7 @@ def least_alignment(gradient_KxD: Floats) -> float:
     return float(max([0.0, *cosines]))
 
 
-def beta_constant(conflict: float, weights_K: Floats) -> float:
+def upper_bound_beta(conflict: float, weights_K: Floats) -> float:
     """min_k 1 + c (2 - K - b / b_k); -inf where there is conflict and a domain has no rows."""
     if conflict == 0:
         return 1.0
@@ -45,17 +45,17 @@ def beta_constant(conflict: float, weights_K: Floats) -> float:
     return 1 + conflict * (2 - len(weights_K) - 1 / least) if least else -math.inf
 
 
-def gamma_constant(alignment: float, K: int) -> float:
+def upper_bound_gamma(alignment: float, K: int) -> float:
     """1 + c (K - 1)."""
     return 1 + alignment * (K - 1)
 
 
 def is_bound_valid(conflict: float, weights_K: Floats) -> bool:
     """The theorem's condition c < 1 / (K - 2 + b / b_k) for all k: no domain without rows."""
-    return bool(weights_K.min() > 0) and beta_constant(conflict, weights_K) > 0
+    return bool(weights_K.min() > 0) and upper_bound_beta(conflict, weights_K) > 0
 
 
-def bounds_and_constants(
+def upper_bounds_and_constants(
     problem: Problem, theta_D: Floats, weights_K: Floats, eta: float, b: int
 ) -> Row:
     """The right-hand side of `eq: theorem1` at a point, and the constants that it is made of.
@@ -72,7 +72,7 @@ def bounds_and_constants(
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
         lam_K, kap_K = descent_bound_of_moments(
-            *squares, b, smoothness, eta, beta, gamma_constant(aligned, K)
+            *squares, b, smoothness, eta, beta, upper_bound_gamma(aligned, K)
         )
         return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
@@ -82,12 +82,12 @@ def bounds_and_constants(
         "L_sum": L_sum,
         "conflict": c,
         "alignment": aligned,
-        "beta": beta_constant(c, weights_K),
-        "gamma": gamma_constant(aligned, K),
+        "beta": upper_bound_beta(c, weights_K),
+        "gamma": upper_bound_gamma(aligned, K),
         "applies": is_bound_valid(c, weights_K),
         "before": now,
-        "printed": bound_on_next_loss(L, beta_constant(c, weights_K)),
-        "of_sum": bound_on_next_loss(L_sum, beta_constant(c, weights_K)),
+        "printed": bound_on_next_loss(L, upper_bound_beta(c, weights_K)),
+        "of_sum": bound_on_next_loss(L_sum, upper_bound_beta(c, weights_K)),
         "plain": bound_on_next_loss(L_sum, 1 - c * (K - 2)) + added,
     }
 
@@ -100,7 +100,7 @@ def conceptual_pike_weights(problem: Problem, theta_D: Floats, eta: float, b: in
     squares = (statistics.squared_norm_K, statistics.variance_K)
     return descent_bound_minimiser(
         *descent_bound_of_moments(
-            *squares, b, *constants, gamma_constant(least_alignment(gradient_KxD), K)
+            *squares, b, *constants, upper_bound_gamma(least_alignment(gradient_KxD), K)
         )
     )
 
@@ -151,7 +151,7 @@ def descent_rows(simulated_steps: int, generator: np.random.Generator) -> list[R
                         "weights": weights_K,
                         "eta": eta,
                         "b": ROWS,
-                        **bounds_and_constants(problem, theta_D, weights_K, eta, ROWS),
+                        **upper_bounds_and_constants(problem, theta_D, weights_K, eta, ROWS),
                         "expected": exact,
                         "simulated": after_N.mean(),
                         "stderr": after_N.std(ddof=1) / math.sqrt(simulated_steps),

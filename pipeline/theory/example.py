@@ -88,7 +88,7 @@ def expected_static_losses_by_step(setting: ExampleSetting, share_N: Floats) -> 
     return np.stack(result)
 
 
-class SimulatedPaths(NamedTuple):
+class PathMeans(NamedTuple):
     """Means over simulated paths, at every step: [steps + 1] each."""
 
     loss_T: Floats
@@ -98,9 +98,9 @@ class SimulatedPaths(NamedTuple):
     """The share that the next step draws by."""
 
 
-def simulate_paths(
+def simulate_path_means(
     setting: ExampleSetting, share: float | None, paths: int, generator: np.random.Generator
-) -> SimulatedPaths:
+) -> PathMeans:
     """Paths of SGD under a static share, or None: under `eq:ExampleOptimalMixing` at each point."""
     theta_Nx2 = np.tile(vector(*setting.start), (paths, 1))
     losses, shares = [], []
@@ -115,7 +115,7 @@ def simulate_paths(
         )
     loss_TxN = np.stack(losses)
     stderr_T = loss_TxN.std(axis=1, ddof=1) / paths**0.5
-    return SimulatedPaths(loss_TxN.mean(axis=1), stderr_T, np.array(shares))
+    return PathMeans(loss_TxN.mean(axis=1), stderr_T, np.array(shares))
 
 
 def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generator) -> list[Row]:
@@ -128,7 +128,7 @@ def curve_rows(setting: ExampleSetting, paths: int, generator: np.random.Generat
     static = {f"static {share:g}": share for share in SHOWN} | {f"best static, {best:g}": best}
     rows: list[Row] = []
     for position, (name, share) in enumerate([("adaptive", None), *static.items()]):
-        mean_T, stderr_T, share_T = simulate_paths(setting, share, paths, generator)
+        mean_T, stderr_T, share_T = simulate_path_means(setting, share, paths, generator)
         quantile = two_sided_critical_t(LEVEL, paths - 1)
         exact_T = mean_T
         if share is not None:
@@ -188,7 +188,7 @@ def comparison_rows(
     rows = []
     for setting in chosen:
         (theta1, theta2), (sigma1, sigma2) = setting.start, setting.sigma
-        mean_T, stderr_T, _ = simulate_paths(setting, None, paths, generator)
+        mean_T, stderr_T, _ = simulate_path_means(setting, None, paths, generator)
         share, static = best_static_mixture(setting)
         half = two_sided_critical_t(LEVEL, paths - 1) * stderr_T[-1]
         low, high = float(mean_T[-1] - half), float(mean_T[-1] + half)

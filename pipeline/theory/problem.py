@@ -53,17 +53,17 @@ class Problem:
         """a_kr . theta - c_kr, what phi is taken of: [N, K, R]."""
         return np.einsum("krd,nd->nkr", self.axes_KxRxD, theta_NxD) - self.offset
 
-    def hessian_upper_bounds(self) -> Floats:
+    def bounding_hessian_matrices(self) -> Floats:
         """Hessians of the L_k where phi'' is 1, its largest value: [K, D, D]."""
         return np.einsum("krd,kre->kde", self.axes_KxRxD, self.axes_KxRxD)
 
     def smoothness_constant(self) -> float:
         """L of Assumption `as:assumption1`: the Lipschitz constant of the worst grad L_k."""
-        return float(np.linalg.eigvalsh(self.hessian_upper_bounds()).max())
+        return float(np.linalg.eigvalsh(self.bounding_hessian_matrices()).max())
 
     def smoothness_of_sum(self) -> float:
         """The Lipschitz constant of grad L, L the sum of the L_k: between L and K L."""
-        return float(np.linalg.eigvalsh(self.hessian_upper_bounds().sum(axis=0)).max())
+        return float(np.linalg.eigvalsh(self.bounding_hessian_matrices().sum(axis=0)).max())
 
     def statistics(self, theta_D: Floats) -> Statistics:
         """What estimates of the gradients at a point would be without any error."""
@@ -97,7 +97,7 @@ class Problem:
         assert self.shape == "quadratic", "the series of log cosh does not end"
         step_D = -eta * weights_K @ self.gradients(theta_D[None])[0]
         noise = eta**2 * float(weights_K @ self.variance_K) / b / len(theta_D)
-        trace = float(self.hessian_upper_bounds().sum(axis=0).trace())
+        trace = float(self.bounding_hessian_matrices().sum(axis=0).trace())
         return float(self.losses((theta_D + step_D)[None]).sum()) + noise * trace / 2
 
 

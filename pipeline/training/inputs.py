@@ -76,7 +76,7 @@ def read_inputs(
             identity["mixture"] = weights = _read_found_weights(mixture, work)
     if reference is not None:
         model, identity["reference"] = _load_reference_and_digest(reference, work)
-    held_out = _open_validation_splits(corpora, work) if work.training.validation_every else {}
+    held_out = _open_validation_splits(corpora, work)
     return RunInputs(opened_corpora, held_out, weights, model, snapshot, identity)
 
 
@@ -91,7 +91,7 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
     corpora = _open_split(folder, work, "train")
     for domain, corpus in corpora.items():
         refuse_replaced_tokenizer(folder / domain, corpus.manifest)
-    _refuse_other_tokenizer_than_weights(folder / work.domains[0], corpora[work.domains[0]], work)
+    _refuse_tokenizer_unlike_pretrained(folder / work.domains[0], corpora[work.domains[0]], work)
     recipe = work.training
     rows = {domain: corpus.row_count(recipe.length) for domain, corpus in corpora.items()}
     problems = [
@@ -112,7 +112,7 @@ def _open_training_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]
     return corpora
 
 
-def _refuse_other_tokenizer_than_weights(folder: Path, corpus: Corpus, work: settings.Run) -> None:
+def _refuse_tokenizer_unlike_pretrained(folder: Path, corpus: Corpus, work: settings.Run) -> None:
     """Stops at a corpus of another tokenizer than that of the weights that training goes on from.
 
     Where either is not there to be compared, other sizes are told.
@@ -141,7 +141,9 @@ def _refuse_other_tokenizer_than_weights(folder: Path, corpus: Corpus, work: set
 
 
 def _open_validation_splits(folder: Path, work: settings.Run) -> dict[str, Corpus]:
-    """The validation split of each domain, of a row at least."""
+    """The validation split of each domain, of a row at least; {} where none is asked for."""
+    if not work.training.validation_every:
+        return {}
     corpora, length = _open_split(folder, work, "validation"), work.training.length
     if empty := [d for d, corpus in corpora.items() if not corpus.row_count(length)]:
         raise InputError(
@@ -232,14 +234,16 @@ def refuse_untrainable(
     refuse(problems)
 
 
-def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.device) -> None:
+def refuse_beyond_host_memory(
+    work: settings.Run, tokenizer_pieces: int, device: torch.device
+) -> None:
     """Raises InputError where this machine cannot hold the model that is to be trained.
 
     Linux promises memory that is not there and kills who uses it.
     """
     # Weights, their gradients and two moments; on another device only the first weights.
     copies = 4 if device.type == "cpu" else 1
-    parameters = work.model.parameter_count(pieces)
+    parameters = work.model.parameter_count(tokenizer_pieces)
     needed, here = 4 * copies * parameters, environment.memory_limit_bytes()
     if needed > here and not work.model.architecture:
         raise InputError(
@@ -250,7 +254,7 @@ def refuse_beyond_host_memory(work: settings.Run, pieces: int, device: torch.dev
         )
 
 
-def refuse_too_few_devices(requested: int, device: torch.device) -> None:
+def refuse_too_few_joined_devices(requested: int, device: torch.device) -> None:
     """Raises InputError where fewer processes or chips are here than were asked for."""
     result = parallel.world_size() * xla_chips.chip_count(device)
     if result < requested:

@@ -132,13 +132,13 @@ class RunRecords:
 
     def mark_checkpoint(self, step: int) -> None:
         """Writes what waits, and that the checkpoint of so many updates follows."""
-        for row in self._timing_rows():
+        for row in self._timing_rows_since_checkpoint():
             self._add_line("timings", row)
         self.clock.seconds.clear()
         self._add_line(CHECKPOINT, {"step": step})
         self._write_lines()
 
-    def sync_written_rows_to_disk(self) -> None:
+    def fsync_log_file(self) -> None:
         with errors.explain_disk_errors(self.path):
             atomic_files.fsync_file_or_folder_entries(self.path)
 
@@ -159,7 +159,7 @@ class RunRecords:
         What was timed since the last mark counts, too: above all, that checkpoint.
         """
         tables = self._read_tables(step)
-        last = pa.Table.from_pylist(self._timing_rows(), TABLES["timings"])
+        last = pa.Table.from_pylist(self._timing_rows_since_checkpoint(), TABLES["timings"])
         tables["timings"] = _phase_shares(pa.concat_tables([tables["timings"], last]))
         written = []
         for name, table in tables.items():
@@ -173,7 +173,7 @@ class RunRecords:
         """Wall seconds of all phases, those before interruptions included; after `write_tables`."""
         return float(pc.sum(pq.read_table(self._folder / "timings.parquet")["seconds"]).as_py())
 
-    def delete_log(self) -> None:
+    def begin_log_anew(self) -> None:
         self._lines.clear()
         atomic_files.remove_path(self.path)
 
@@ -230,7 +230,7 @@ class RunRecords:
                 file.write("".join(self._lines))
             self._lines.clear()
 
-    def _timing_rows(self) -> list[dict[str, Value]]:
+    def _timing_rows_since_checkpoint(self) -> list[dict[str, Value]]:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 
 

@@ -171,7 +171,7 @@ class RunFolder:
         for old in (self.starts_file, self.folder / atomic_files.MANIFEST, self.checkpoints):
             atomic_files.remove_path(old)
         made_from.forget_copy_and_restart_mark(self.folder / atomic_files.MANIFEST)
-        self.records.delete_log()
+        self.records.begin_log_anew()
 
     def is_checkpoint_scheduled(self, step: int) -> bool:
         """Whether a checkpoint is due after so many updates."""
@@ -196,23 +196,24 @@ class RunFolder:
             identity = self.identity | made_from.code_and_versions("pretrain", self._modules)
             moment = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
             if distributed.is_main_process():
-                self.writer.start(functools.partial(self._write_checkpoint, state.step, moment))
+                write = self._fsync_log_and_write_checkpoint
+                self.writer.start(functools.partial(write, state.step, moment))
 
-    def _write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
+    def _fsync_log_and_write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
-        self.records.sync_written_rows_to_disk()
+        self.records.fsync_log_file()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
         self._delete_all_but_kept_and_newest(step, self.work.training.resume_keep)
 
-    def _delete_all_but_kept_and_newest(self, last_step: int, newest_count: int) -> None:
-        """Deletes the checkpoints that only serve to go on, but for the newest to `last_step`."""
+    def _delete_all_but_kept_and_newest(self, newest_up_to_step: int, newest_count: int) -> None:
+        """Deletes the checkpoints that only serve to go on, but for the newest up to a step."""
         result = atomic_files.step_entries(self.checkpoints)
-        spared = [number for number in result if number <= last_step][-newest_count:]
+        spared = [number for number in result if number <= newest_up_to_step][-newest_count:]
         for number, folder in result.items():
             if number not in spared and not self._is_kept_step(number):
                 atomic_files.remove_path(folder)
 
-    def finish_with_tables_and_manifest(
+    def finish_and_prune_checkpoints(
         self,
         snapshot: made_from.InputSnapshot,
         epochs: dict[str, float],
@@ -265,7 +266,7 @@ def _refuse_deleting_foreign_files(folder: Path) -> None:
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.read_manifest_stage(manifest) != "pretrain":
+        if manifests.read_stage_from_json(manifest) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

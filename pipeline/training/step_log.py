@@ -50,7 +50,7 @@ class Meter:
             # Model FLOPs over the peak (Chowdhery et al. 2022, Appendix B); NaN: unknown.
             "model_flops_utilisation": self._flops / seconds / peak,
             # The most so far: held by tensors on a GPU, by the process on a CPU.
-            "memory_bytes": devices.peak_memory_bytes(self._device),
+            "memory_bytes": devices.peak_device_or_process_bytes(self._device),
         }
 
 
@@ -195,9 +195,9 @@ class StepLog:
             with self._records.timed("gradient"):
                 self.refuse_non_finite(one.result.signals, one.result.gradient_norm)
             with self._records.timed("records"):
-                self._add_step(one)
+                self._add_step_and_alarms(one)
 
-    def _add_step(self, unwritten: UnwrittenStep) -> None:
+    def _add_step_and_alarms(self, unwritten: UnwrittenStep) -> None:
         step, result, weights_K, positions_K, rate, seconds = unwritten
         records, count_K, chosen_K = self._records, result.signals.count_K, result.coefficient_K
         assert count_K is not None

@@ -167,7 +167,7 @@ def track_runs(given: Path, *, to: str, out: Path = Path("tracked")) -> str:
     Raises:
         InputError: there is no run, a record is damaged, or `out` is somebody else's.
     """
-    folders, place = watch.run_folders(given), out / to
+    folders, place = watch.run_folders_or_refuse(given), out / to
     with atomic_files.atomic_write(place, "track", [given]) as partial:
         partial.mkdir()
         tracker = TRACKERS[to](partial, place)

@@ -151,7 +151,7 @@ def pretrain(
         signal_handler.handle_signals(save_on, distributed.all_reduce_max, alone=alone) as signals,
     ):
         given = inputs.read_inputs(work, method, corpora, reference, mixture)
-        inputs.refuse_too_few_devices(processes, place)
+        inputs.refuse_too_few_joined_devices(processes, place)
         manifest = run.parent / atomic_files.MANIFEST
         if distributed.broadcast_from_main(
             lambda: given.snapshot.restore_manifest_if_unchanged(manifest, values)
@@ -289,7 +289,7 @@ class _Training:
         epochs = self.train_rows.epochs_by_domain(engine.positions_K)
         log.info("%s: epochs of %s", label, ", ".join(f"{d} {e:.2f}" for d, e in epochs.items()))
         if distributed.is_main_process():
-            self.folder.finish_with_tables_and_manifest(self.given.snapshot, epochs, self.device)
+            self.folder.finish_and_prune_checkpoints(self.given.snapshot, epochs, self.device)
 
     def _state(self) -> checkpoint.TrainState:
         """Where the run stands."""
@@ -319,7 +319,7 @@ class _Training:
         """
         began, timed, engine = time.perf_counter(), self.records.timed, self.engine
         step = engine.step
-        fresh = engine.measure_before_step()
+        fresh = engine.measure_and_observe_before_step()
         if fresh is not None:
             self.log.write_pending_step()
             self.log.add_statistics_and_alarms(step, *fresh)

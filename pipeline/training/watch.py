@@ -46,10 +46,10 @@ def watch_runs(
 
 def read_status_of_runs(given: Path) -> Rows:
     """Each run's state, and step, loss, speed and weights of its last step."""
-    return [_live_status(run) for run in run_folders(given)]
+    return [_run_status(run) for run in run_folders_or_refuse(given)]
 
 
-def run_folders(given: Path) -> list[Path]:
+def run_folders_or_refuse(given: Path) -> list[Path]:
     """The folders of runs at or below a place, in the order of their names."""
     result = sorted(path.parent for path in given.glob("**/run.json"))
     if not result:
@@ -57,7 +57,7 @@ def run_folders(given: Path) -> list[Path]:
     return result
 
 
-def _live_status(run_folder: Path) -> dict[str, Any]:
+def _run_status(run_folder: Path) -> dict[str, Any]:
     path, name = run_folder / "run.json", "/".join(run_folder.absolute().parts[-4:])
     try:
         steps = validate(settings.Run, atomic_files.read_json(path), str(path)).training.steps

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_settings import is_held_out, is_held_out_for_search, text_hash
+from pipeline.data.corpus_settings import (
+    is_held_out_from_training,
+    is_search_among_held_out,
+    text_hash,
+)
 from pipeline.data.document_store import read_training_documents
 from pipeline.data.packing import pack_corpus, unigram_nats
 from pipeline.data.shards import Corpus
@@ -29,9 +33,9 @@ def words(seed, count=100):
 
 def split_of(text, share=0.3):
     hashed = text_hash(text)
-    if not is_held_out(hashed, share):
+    if not is_held_out_from_training(hashed, share):
         return "train"
-    return "search" if is_held_out_for_search(hashed, share) else "validation"
+    return "search" if is_search_among_held_out(hashed, share) else "validation"
 
 
 def by_hand(texts, tokenizer, share=0.3):
@@ -226,8 +230,9 @@ def test_a_quarter_of_all_hashes_is_held_out_and_a_tenth_of_these_for_searches()
     # printf abc | sha256sum gives ba7816bf8f01cfea...
     assert text_hash("abc") == 0xBA7816BF8F01CFEA
     hashes = [int(share * 2**64) for share in (0.0, 0.0249, 0.0251, 0.2499, 0.25, 0.99)]
-    assert [is_held_out(hashed, 0.25) for hashed in hashes] == [True] * 4 + [False] * 2
-    assert [is_held_out_for_search(hashed, 0.25) for hashed in hashes] == [True] * 2 + [False] * 4
+    held_out = [is_held_out_from_training(hashed, 0.25) for hashed in hashes]
+    assert held_out == [True] * 4 + [False] * 2
+    assert [is_search_among_held_out(hashed, 0.25) for hashed in hashes] == [True] * 2 + [False] * 4
 
 
 WORDS = words(0)

@@ -9,7 +9,7 @@ from repository import ROOT
 
 from pike_mixing.errors import InputError
 from pipeline.data import python_stdlib
-from pipeline.data.python_stdlib import modules_below
+from pipeline.data.python_stdlib import code_modules_below
 
 MODULE = '''"""About the module."""
 import os  # a comment
@@ -55,7 +55,7 @@ def library(tmp_path):
 
 def test_code_has_no_docstrings_and_no_comments(library):
     skipped = Counter()
-    found = dict(python_stdlib.read_code(modules_below(library), skipped))
+    found = dict(python_stdlib.read_code(code_modules_below(library), skipped))
     assert list(found) == ["a/z.py", "b.py", "blank.py"]
     assert found["a/z.py"] == "x = 1"
     assert found["b.py"] == (
@@ -64,13 +64,14 @@ def test_code_has_no_docstrings_and_no_comments(library):
     )
     assert skipped == {"not Python": 1, "not UTF-8": 1}
     # Texts are files as they are.
-    assert dict(python_stdlib.read_texts(modules_below(library / "test"), skipped)) == {
+    assert dict(python_stdlib.read_texts(code_modules_below(library / "test"), skipped)) == {
         "t.py": "y = 1\n"
     }
 
 
 def test_docstrings_are_in_the_order_of_the_file(library):
-    found = dict(python_stdlib.read_docstrings_by_module(modules_below(library), Counter()))
+    files = code_modules_below(library)
+    found = dict(python_stdlib.read_whole_docstrings_by_module(files, Counter()))
     assert {name: text for name, text in found.items() if text} == {
         "b.py": "About the module.\n\nAbout the thing.\n\n"
         "About the method.\n\n    Indented.\n\nNot indented.\n\n"
@@ -239,5 +240,5 @@ finally:
 '''
     file = tmp_path / "module.py"
     file.write_text(source, encoding="utf-8")
-    ((_, text),) = python_stdlib.read_docstrings_by_module([("module.py", file)], Counter())
+    ((_, text),) = python_stdlib.read_whole_docstrings_by_module([("module.py", file)], Counter())
     assert text.split() == ["a", "b", "c", "d", "e"]

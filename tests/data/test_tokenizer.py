@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pike_mixing.errors import InputError
-from pipeline.data.corpus_settings import is_held_out, text_hash
+from pipeline.data.corpus_settings import is_held_out_from_training, text_hash
 from pipeline.data.tokenizer import (
     Tokenizer,
     build_tokenizer,
@@ -150,7 +150,7 @@ def test_validation_documents_are_not_trained_on(tmp_path, make_source, normalis
     folder = make_source(tmp_path / "source", texts)
     packed = [unicodedata.normalize(normalisation or "NFD", text) for text in texts]
     pairs = zip(texts, packed, strict=True)
-    trained = {text for text, made in pairs if not is_held_out(text_hash(made), 0.3)}
+    trained = {text for text, made in pairs if not is_held_out_from_training(text_hash(made), 0.3)}
     assert 100 < len(trained) < 180
     assert set(sample_training_texts(folder, 10**6, 0.3, normalisation)) == trained
 

@@ -68,7 +68,7 @@ class Known(nn.Module):
         super().__init__()
         self.vocabulary, self.logits = vocabulary, logits
         self.precision = torch.float32
-        self.output_layer = nn.Embedding.from_pretrained(torch.eye(vocabulary))
+        self.output_weight = nn.Parameter(torch.eye(vocabulary), requires_grad=False)
         self.device = torch.device("cpu")
 
     def hidden_states(self, tokens_BxL, sight=None):
@@ -85,7 +85,7 @@ class Known(nn.Module):
         return self.one_hot(tokens_P[None])
 
     def one_hot(self, tokens):
-        return F.one_hot(tokens, self.vocabulary).to(self.output_layer.weight.dtype)
+        return F.one_hot(tokens, self.vocabulary).to(self.output_weight.dtype)
 
 
 @pytest.fixture

@@ -80,7 +80,7 @@ def test_long_items_are_made_of_long_documents(built):
     made = built(texts(4, 9000), context=4000, candidate=50)
     assert len(set(made.documents)) == 4
     long = dataclasses.replace(SMALL, context=4000, candidate=50)
-    assert made.too_few_documents_problem(long) is None
+    assert made.document_minimum_problem(long) is None
 
 
 def test_items_of_one_document_do_not_overlap(built):
@@ -162,7 +162,7 @@ def test_a_text_that_occurs_twice_is_asked_once(built):
 @pytest.mark.parametrize(("long", "enough"), [(0, False), (3, False), (4, True)])
 def test_a_domain_of_few_long_documents_has_no_task(built, long, enough):
     # An item of the same document needs 6 + 4 * 4 = 22 tokens.
-    shortage = built(texts(long, 40) + texts(20, 21, seed=1)).too_few_documents_problem(SMALL)
+    shortage = built(texts(long, 40) + texts(20, 21, seed=1)).document_minimum_problem(SMALL)
     if enough:
         assert shortage is None
     else:

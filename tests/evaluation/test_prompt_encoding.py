@@ -5,7 +5,7 @@ import sentencepiece
 
 from pike_mixing.errors import InputError
 from pipeline.data.tokenizer import Tokenizer
-from pipeline.evaluation.prompt_encoding import encode_task_questions
+from pipeline.evaluation.prompt_encoding import encode_questions_with_fitting_shots
 from pipeline.tasks import task_definitions
 from pipeline.tasks.prepared_task import prepare_task
 from pipeline.tasks.task import join_prompt
@@ -26,7 +26,7 @@ def test_context_and_candidate_are_the_whole_text(
     tokenizer = tokenizers[name]
     for task in task_definitions.TASKS:
         benchmark = prepare_task(benchmarks, asked(task, shots, formulation))
-        items = encode_task_questions(benchmark, tokenizer, LONG)
+        items = encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)
         texts = [
             join_prompt(benchmark.demonstration_texts, prompt.context) + candidate
             for prompt in benchmark.prompts
@@ -38,7 +38,8 @@ def test_context_and_candidate_are_the_whole_text(
 
 
 def test_an_item_by_hand(benchmarks, tokenizer, asked):
-    item = encode_task_questions(prepare_task(benchmarks, asked("arc_easy")), tokenizer, LONG)[6]
+    benchmark = prepare_task(benchmarks, asked("arc_easy"))
+    item = encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)[6]
     assert (item.id, item.cluster, item.gold) == ("own_07", "own_07", 1)
     text = "Question: At 0 °C, what happens to water?\nAnswer:"
     assert tokenizer.decode(item.context_C[1:]) == text
@@ -49,9 +50,8 @@ def test_an_item_by_hand(benchmarks, tokenizer, asked):
 
 
 def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer, asked):
-    item = encode_task_questions(prepare_task(benchmarks, asked("hellaswag_hi")), tokenizer, LONG)[
-        0
-    ]
+    benchmark = prepare_task(benchmarks, asked("hellaswag_hi"))
+    item = encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)[0]
     text = "उड़ जाता है।"
     assert item.characters[3] == len(text)
     assert item.bytes[3] == len(text.encode())
@@ -60,7 +60,7 @@ def test_bytes_count_utf8_and_characters_count_code_points(benchmarks, tokenizer
 
 def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     with_it, without = (
-        encode_task_questions(
+        encode_questions_with_fitting_shots(
             prepare_task(benchmarks, asked("piqa", document_start=start)), tokenizer, LONG
         )[0]
         for start in (True, False)
@@ -71,7 +71,8 @@ def test_the_document_start_is_a_setting(benchmarks, tokenizer, asked):
     for start in (True, False):
         # Without a question HellaSwag begins at the document.
         plain = prepare_task(benchmarks, asked("hellaswag", document_start=start))
-        assert encode_task_questions(plain, tokenizer, LONG)[0].unconditional_C == (tokenizer.eos,)
+        item = encode_questions_with_fitting_shots(plain, tokenizer, LONG)[0]
+        assert item.unconditional_C == (tokenizer.eos,)
 
 
 def longest(item):
@@ -83,10 +84,10 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
     benchmarks, tokenizer, asked
 ):
     benchmark = prepare_task(benchmarks, asked("csqa", 7, "mcf"))
-    full = encode_task_questions(benchmark, tokenizer, LONG)
+    full = encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)
     # Room for the shortest with all seven, and not for the others.
     length = min(map(longest, full))
-    found = encode_task_questions(benchmark, tokenizer, length)
+    found = encode_questions_with_fitting_shots(benchmark, tokenizer, length)
     assert {item.shots for item in found} == {6, 7}
     for item, whole, prompt in zip(found, full, benchmark.prompts, strict=True):
         assert longest(item) <= length
@@ -95,25 +96,27 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
         assert tokenizer.decode(item.context_C[1:]) == join_prompt(kept, prompt.context)
         assert item.candidates == whole.candidates
     # One token less and none keeps all seven.
-    assert {item.shots for item in encode_task_questions(benchmark, tokenizer, length - 1)} == {6}
+    shorter = encode_questions_with_fitting_shots(benchmark, tokenizer, length - 1)
+    assert {item.shots for item in shorter} == {6}
 
 
 def test_a_question_is_never_cut(benchmarks, tokenizer, asked):
-    alone = encode_task_questions(prepare_task(benchmarks, asked("csqa")), tokenizer, LONG)
+    zero_shot, seven_shot = (prepare_task(benchmarks, asked("csqa", shots)) for shots in (0, 7))
+    alone = encode_questions_with_fitting_shots(zero_shot, tokenizer, LONG)
     length = max(map(longest, alone))
-    found = encode_task_questions(prepare_task(benchmarks, asked("csqa", 7)), tokenizer, length)
+    found = encode_questions_with_fitting_shots(seven_shot, tokenizer, length)
     assert min(item.shots for item in found) == 0
     longest_of_all = alone[[longest(item) for item in alone].index(length)]
     message = rf"1 prompts do not fit into the {length - 1} tokens.*item {longest_of_all.id}"
     with pytest.raises(InputError, match=message):
-        encode_task_questions(prepare_task(benchmarks, asked("csqa", 7)), tokenizer, length - 1)
+        encode_questions_with_fitting_shots(seven_shot, tokenizer, length - 1)
 
 
 def test_overflow_may_be_refused(benchmarks, tokenizer, asked):
     benchmark = prepare_task(benchmarks, asked("csqa", 7, overflow="refuse"))
-    length = min(map(longest, encode_task_questions(benchmark, tokenizer, LONG)))
+    length = min(map(longest, encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)))
     with pytest.raises(InputError, match=r"11 prompts do not fit.*set overflow: drop"):
-        encode_task_questions(benchmark, tokenizer, length)
+        encode_questions_with_fitting_shots(benchmark, tokenizer, length)
 
 
 def test_a_cut_inside_a_token_names_the_item(benchmarks, asked, tmp_path):
@@ -132,7 +135,7 @@ def test_a_cut_inside_a_token_names_the_item(benchmarks, asked, tmp_path):
     )
     tokenizer = Tokenizer(tmp_path / "wide.model")
     with pytest.raises(InputError, match=r"item own_01: the context does not end between.*' B'"):
-        encode_task_questions(
+        encode_questions_with_fitting_shots(
             prepare_task(benchmarks, asked("arc_easy", 0, "mcf")), tokenizer, LONG
         )
 
@@ -141,5 +144,6 @@ def test_a_candidate_of_no_tokens_names_the_item(benchmarks, tokenizers, asked):
     # A zero-width space is no blank to Python, and nothing to SentencePiece's normaliser.
     benchmark = prepare_task(benchmarks, asked("piqa"))
     benchmark.rows[0] = dataclasses.replace(benchmark.rows[0], options=("\u200b", "water"))
+    tokenizer = tokenizers["unigram, without line breaks"]
     with pytest.raises(InputError, match="piqa, 0-shot, cf, item validation:0: the candidate"):
-        encode_task_questions(benchmark, tokenizers["unigram, without line breaks"], LONG)
+        encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)

@@ -456,7 +456,7 @@ class Experts(nn.Module):
 
 def fresh(rank):
     mixing = mixing_of(dataclasses.replace(PIKE, first=0, rows=4), statistics_micro_batch_rows=4)
-    return mixing.measure_before_step().statistics
+    return mixing.measure_and_observe_before_step().statistics
 
 
 @pytest.mark.slow

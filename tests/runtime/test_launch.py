@@ -53,7 +53,7 @@ def test_two_nodes_of_a_job_start_a_torchrun_each_and_meet(started, monkeypatch)
     meeting = words[words.index("--rdzv-endpoint") + 1]
     assert meeting == environment[launch.RENDEZVOUS]
     assert words[3:7] == ["--nproc-per-node", "2", "--nnodes", "2"]
-    assert launch.is_launched_training_process()
+    assert launch.is_under_torchrun_or_own_srun()
 
 
 @pytest.mark.parametrize(

@@ -48,11 +48,12 @@ def test_gradients_are_small_together(listed):
 
 
 def test_beta_and_gamma_by_hand():
-    assert descent.beta_constant(0.1, vector(0.5, 0.5)) == pytest.approx(0.8)  # 1 + 0.1 (2 - 2 - 2)
-    assert descent.beta_constant(0.1, vector(0.75, 0.25)) == pytest.approx(0.6)  # 1 + 0.1 (0 - 4)
-    assert descent.beta_constant(0.1, vector(1, 0)) == -math.inf
-    assert descent.beta_constant(0.0, vector(1, 0)) == 1
-    assert descent.gamma_constant(0.25, 3) == 1.5
+    beta = descent.upper_bound_beta
+    assert beta(0.1, vector(0.5, 0.5)) == pytest.approx(0.8)  # 1 + 0.1 (2 - 2 - 2)
+    assert beta(0.1, vector(0.75, 0.25)) == pytest.approx(0.6)  # 1 + 0.1 (0 - 4)
+    assert beta(0.1, vector(1, 0)) == -math.inf
+    assert beta(0.0, vector(1, 0)) == 1
+    assert descent.upper_bound_gamma(0.25, 3) == 1.5
     # c < 1 / (K - 2 + b / b_k): 0.1 < 1/4, 0.3 is not, and a domain without rows allows nothing.
     even, uneven = vector(0.5, 0.5), vector(0.75, 0.25)
     pairs = ((0.1, uneven), (0.3, uneven), (0.3, even))
@@ -64,7 +65,7 @@ def test_bound_by_hand_is_met_by_orthogonal_losses():
     # lambda = (-4 + 1/4, -1 + 3/4), kappa = (4, 1): 5/2 - 2 + (1 + 1/4) / 2. The step leaves
     # (1, 1/2) with loss 5/8, and noise of variance (1 + 3) / 2 / 2 = 1 in all: 1/2.
     problem = axis_problem("", vector(1, 3))
-    found = descent.bounds_and_constants(problem, vector(2, 1), vector(0.5, 0.5), eta=1, b=2)
+    found = descent.upper_bounds_and_constants(problem, vector(2, 1), vector(0.5, 0.5), eta=1, b=2)
     assert found["printed"] == found["of_sum"] == found["plain"] == pytest.approx(1.125)
     assert problem.expected_loss_after_step(vector(2, 1), vector(0.5, 0.5), 1, 2) == pytest.approx(
         1.125
@@ -76,7 +77,8 @@ def test_plain_bound_by_hand():
     # (2, 0) and (0.24, -0.32), product 0.48, no conflict, cosine 0.6; sums' curvatures 1 +- 0.6.
     axes_2x1x2 = np.stack([vector(1, 0), vector(-0.6, 0.8)])[:, None]
     problem = Problem("", axes_2x1x2, vector(0, 0))
-    found = descent.bounds_and_constants(problem, vector(2, 1), vector(0.5, 0.5), eta=0.5, b=4)
+    half_2 = vector(0.5, 0.5)
+    found = descent.upper_bounds_and_constants(problem, vector(2, 1), half_2, eta=0.5, b=4)
     assert found["L"] == pytest.approx(1)
     assert found["L_sum"] == pytest.approx(1.6)
     assert (found["conflict"], found["beta"]) == (0, 1)
@@ -126,12 +128,12 @@ def test_equality_holds_for_orthogonal_losses_alone(measured):
 def test_best_weights_have_the_lowest_plain_bound(cosine):
     problem, theta_D = leaning_problem("", vector(1, 5, 0), cosine), vector(1, -2, 0.5)
     best_K = descent.conceptual_pike_weights(problem, theta_D, 0.7, 8)
-    lowest = descent.bounds_and_constants(problem, theta_D, best_K, 0.7, 8)["plain"]
+    lowest = descent.upper_bounds_and_constants(problem, theta_D, best_K, 0.7, 8)["plain"]
     generator = np.random.default_rng(0)
     for _ in range(50):
         other_K = generator.random(3) ** 2
         other_K = other_K / other_K.sum()
-        bounds = descent.bounds_and_constants(problem, theta_D, other_K, 0.7, 8)
+        bounds = descent.upper_bounds_and_constants(problem, theta_D, other_K, 0.7, 8)
         assert bounds["plain"] >= lowest - 1e-12
 
 

@@ -63,13 +63,13 @@ def bound_at_the_solution():
         L=1.1,
         eta=eta,
         beta=1 - 4 * descent.least_conflict(gradient_3x3),
-        gamma=descent.gamma_constant(descent.least_alignment(gradient_3x3), 3),
+        gamma=descent.upper_bound_gamma(descent.least_alignment(gradient_3x3), 3),
         norm="plug-in",
     )
     weights_3 = descent_bound_minimiser(
         *method.descent_bound_of_statistics(problem.statistics(theta_3), b)
     )
-    return descent.bounds_and_constants(problem, theta_3, weights_3, eta, b)["of_sum"]
+    return descent.upper_bounds_and_constants(problem, theta_3, weights_3, eta, b)["of_sum"]
 
 
 # Conflict of three losses of cosine -0.1 with products 2, 1.7, 1.5, and what beta is at 1/3 each.

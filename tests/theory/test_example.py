@@ -56,7 +56,7 @@ def test_simulated_static_mixtures_agree_with_the_formula():
     generator = np.random.default_rng(1)
     own = setting(sigma=(1.0, 3.0), eta=0.2, steps=20)
     for share in (0.2, 0.6):
-        mean_T, stderr_T, share_T = example.simulate_paths(own, share, 2000, generator)
+        mean_T, stderr_T, share_T = example.simulate_path_means(own, share, 2000, generator)
         exact_T = example.expected_static_losses_by_step(own, vector(share))[:, 0]
         assert (np.abs(mean_T - exact_T) <= 4.5 * stderr_T + 1e-12).all()
         assert share_T.tolist() == pytest.approx([share] * 21)

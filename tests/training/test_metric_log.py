@@ -93,7 +93,7 @@ def test_what_lies_behind_the_checkpoint_is_dropped_and_made_again(tmp_path):
     assert steps(tmp_path) == list(range(8))
     assert [row["step"] for row in read(tmp_path, "weights")] == [n // 2 for n in range(16)]
     assert [path.read_bytes() for path in RunRecords(tmp_path, DOMAINS).write_tables(8)] == joined
-    RunRecords(tmp_path, DOMAINS).delete_log()
+    RunRecords(tmp_path, DOMAINS).begin_log_anew()
     written(tmp_path, 2).write_tables(2)
     assert steps(tmp_path) == [0, 1]
 

@@ -214,6 +214,6 @@ def test_a_host_of_a_slice_is_refused_before_it_waits_for_the_others(monkeypatch
 
 
 def test_fewer_chips_than_were_asked_for_are_refused():
-    inputs.refuse_too_few_devices(1, torch.device("cpu"))
+    inputs.refuse_too_few_joined_devices(1, torch.device("cpu"))
     with pytest.raises(InputError, match=r"4 processes or chips were asked for .* is 1: ask for 1"):
-        inputs.refuse_too_few_devices(4, torch.device("cpu"))
+        inputs.refuse_too_few_joined_devices(4, torch.device("cpu"))
