@@ -210,7 +210,7 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
 def _hint_to_remake_changed_outputs(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
-    if is_of_some_runs(database) or not output_root.find_origin_archive(folder):
+    if is_of_some_runs(database) or not output_root.origin_archive_path(folder):
         return ""
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.

@@ -104,7 +104,7 @@ def explain_artifact(
 
     def as_text() -> str:
         lines = [*numbers, *tree.lines(artifact)]
-        if output_root.find_origin_archive(folder):
+        if output_root.origin_archive_path(folder):
             lines.append(
                 f"{folder} was restored: it has no files of runs and corpora, only their SHA-256"
             )
