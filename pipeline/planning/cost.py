@@ -97,7 +97,7 @@ def _parse_device(device: str) -> tuple[Accelerator, int]:
 def _device_bill(work: JobEstimates) -> dict[str, Any]:
     """What an experiment takes on one kind of device, as JSON has it."""
     by_rule: dict[str, list[JobEstimate]] = defaultdict(list)
-    for job in work.jobs_from_scratch():
+    for job in work.counted_jobs_from_scratch():
         by_rule[job.rule].append(work.estimate(*job))
     rules = [
         {
@@ -174,7 +174,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
     ]
     fetched = [
         work.estimate(*job).disk_bytes
-        for job in work.jobs_from_scratch()
+        for job in work.counted_jobs_from_scratch()
         if job.rule == "download" and plan.sources[job.name]["kind"] == "huggingface"
     ]
     lines = [

@@ -80,7 +80,7 @@ def consistency_problems(
     further = [*_incompatibility_problems(config, experiment.training)]
     if any(map(OTHER_DOMAIN.search, further)):
         lists = strict_yaml.anchor_text_by_place(files)
-        further = [problem + _hint_where_to_add_domain(problem, lists) for problem in further]
+        further = [_with_domain_list_hint(problem, lists) for problem in further]
     return schema.contradictions(experiment, origin) + [
         f"{origin}: {problem}" for problem in further
     ]
@@ -103,11 +103,11 @@ OTHER_DOMAIN = re.compile(r"(?:^scenarios\.(\S+)\.target|in scenario (\S+): \w+)
 """A message on a weight of a domain that the scenario does not have."""
 
 
-def _hint_where_to_add_domain(problem: str, list_by_place: Mapping[str, str]) -> str:
-    """Where a domain is added, if that is another place than the scenario."""
+def _with_domain_list_hint(problem: str, list_by_place: Mapping[str, str]) -> str:
+    """The problem, and where a domain is added, if that is another place than the scenario."""
     found = OTHER_DOMAIN.search(problem)
     place = list_by_place.get(f"scenarios.{found[1] or found[2]}.domains") if found else None
-    return f"; domains are those of the list {place}" if place else ""
+    return f"{problem}; domains are those of the list {place}" if place else problem
 
 
 def _grid_and_swarm_problems(config: Config) -> Iterator[str]:

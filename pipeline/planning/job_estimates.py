@@ -117,7 +117,7 @@ class JobEstimates:
         )
         return sum(held) or SMALL_SOURCE
 
-    def jobs_from_scratch(self) -> Iterator[WorkName]:
+    def counted_jobs_from_scratch(self) -> Iterator[WorkName]:
         """All jobs that are counted, made already or not, in the order of the data's way.
 
         Of the whole plan, these are all but the databases of some runs alone. The theory, which

@@ -88,13 +88,13 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
         if name is not None:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
         return f"{FRAME}\n{_overview_markdown_table()}\n{_provenance_section()}"
-    tried = "" if name is None or name in RULES else _test_custom_rule_and_get_line(name)
+    tried = "" if name is None or name in RULES else _refuse_or_describe_custom_rule(name)
     if format == "json":
         return output_formats.as_json([_rule_json(rule) for rule in chosen])
     return "\n\n\n".join(map(_rule_text, chosen)) + tried
 
 
-def _test_custom_rule_and_get_line(rule: str) -> str:
+def _refuse_or_describe_custom_rule(rule: str) -> str:
     """A line on how a class of the user's own does with its defaults; InputError where it fails."""
     required = [one.name for one in dataclasses.fields(method_registry.rule_class(rule))
                 if is_required(one)]  # fmt: skip

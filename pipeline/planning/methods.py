@@ -54,7 +54,7 @@ def class_reference(mixing_rule: str) -> str:
         )
     statements = [node for node in _all_syntax_nodes(module) if isinstance(node, ast.ImportFrom)]
     imported = {alias.asname or alias.name for node in statements for alias in node.names}
-    if name not in imported and _custom_class_node(mixing_rule) is None:
+    if name not in imported and _find_class_definition(module, name) is None:
         classes = [n.name for n in _all_syntax_nodes(module) if isinstance(n, ast.ClassDef)]
         raise InputError(method_registry.undefined_class_message(module, name, classes))
     return mixing_rule
@@ -119,10 +119,10 @@ def has_setting(mixing_rule: str, name: str) -> bool:
     return any(isinstance(field, ast.Name) and field.id == name for field in fields)
 
 
-def _custom_class_node(mixing_rule: str) -> ast.ClassDef | None:
-    """The class of the user's own as its module defines it."""
-    module, _, name = mixing_rule.partition(":")
-    classes = (node for node in _all_syntax_nodes(module) if isinstance(node, ast.ClassDef))
+def _find_class_definition(existing_module: str, name: str) -> ast.ClassDef | None:
+    """The class of the user's own as its module defines it; None where it defines none so named."""
+    nodes = _all_syntax_nodes(existing_module)
+    classes = (node for node in nodes if isinstance(node, ast.ClassDef))
     return next((node for node in classes if node.name == name), None)
 
 
@@ -134,16 +134,16 @@ def _class_and_bases(mixing_rule: str) -> Iterator[ast.ClassDef]:
         if place in seen or not code_fingerprint.has_source_file(module):
             continue
         seen.add(place)
-        node = _custom_class_node(place)
+        node = _find_class_definition(module, name)
         named = [name] if node is None else [ast.unparse(base) for base in node.bases]
         waiting += [code_fingerprint.class_reference(each, module) for each in named]
         if node is not None:
             yield node
 
 
-def _all_syntax_nodes(module: str) -> list[ast.AST]:
+def _all_syntax_nodes(existing_module: str) -> list[ast.AST]:
     try:
-        return list(ast.walk(code_fingerprint.syntax_tree(module)))
+        return list(ast.walk(code_fingerprint.syntax_tree(existing_module)))
     except InputError as error:
         raise InputError(f"rule: {error}") from None
 

@@ -41,13 +41,13 @@ def normalise_config(experiment: Experiment, first_sections: Collection[str]) ->
     return {name: result[name] for name in [*first_sections, *result] if name in result}
 
 
-def _normalise_paths(value: Any) -> Any:
+def _normalise_paths(paths: Any) -> Any:
     """Without `./` and doubled slashes; `..` may lead through a link, and stays."""
-    if isinstance(value, Mapping):
-        return {name: _normalise_paths(one) for name, one in value.items()}
-    if isinstance(value, list):
-        return [*map(_normalise_paths, value)]
-    return str(PurePosixPath(value))
+    if isinstance(paths, Mapping):
+        return {name: _normalise_paths(one) for name, one in paths.items()}
+    if isinstance(paths, list):
+        return [*map(_normalise_paths, paths)]
+    return str(PurePosixPath(paths))
 
 
 def plain_without_empty_defaults(value: Any) -> Any:

@@ -293,7 +293,7 @@ class PlanComparison:
             result |= {f"{place}: {_missing_file_text(path)}": None for path in absent}
         return [*result]
 
-    def used_manifest_paths(self) -> list[str]:
+    def expected_manifest_paths(self) -> list[str]:
         """Where the manifests of the plan's work lie, or will, but of text that no run uses."""
         used = {name: plan_hints.used_names(self.plan)[name] for name in ("sources", "tokenizers")}
         return [
@@ -310,13 +310,13 @@ class PlanComparison:
                 yield WorkDifference(artifact, one.what, one.recorded, one.today)
 
 
-def compare_first_root_with_plan(*folders: Path) -> PlanComparison | None:
+def compare_first_root_if_plannable(*possible_roots: Path) -> PlanComparison | None:
     """The comparison of results with the configuration that they were made by.
 
     The first folder that is an output root is taken. None where the configuration is not at hand,
     as with results that were copied alone: what is here under its name makes other results.
     """
-    found = next((root for root in map(output_root.read_root, folders) if root), None)
+    found = next((root for root in map(output_root.read_root, possible_roots) if root), None)
     if not (found and found.files and all(file.is_file() for file in found.files)):
         return None
     plan = planner.plan_config_files(found.files, found.options).plan

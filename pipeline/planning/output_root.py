@@ -145,16 +145,16 @@ def command_to_make(path: Path, *, force: bool = False) -> str:
     if root is None and (restored := _restore_command(path.absolute())):
         return restored
     words = ["--force"] if force else []
-    return _snakemake_command(root, [*words, _path_from_working_folder(path)])
+    return _snakemake_command(root, [*words, str(_path_from_working_folder(path))])
 
 
-def _path_from_working_folder(path: Path) -> str:
+def _path_from_working_folder(path: Path) -> Path:
     """A path as a user types it: from the working directory on, where it lies in it."""
     here = Path.cwd()
-    return os.path.normpath(path.relative_to(here) if path.is_relative_to(here) else path)
+    return Path(os.path.normpath(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
-def find_origin_archive(folder: Path) -> Path | None:
+def origin_archive_path(folder: Path) -> Path | None:
     """The archive that a results folder was restored from; None where no archive was its origin."""
     for made in (folder / "pike.manifest.json", *folder.glob("databases/*.manifest.json")):
         # A restored database is made from the archive's manifest alone.
@@ -168,9 +168,9 @@ def find_origin_archive(folder: Path) -> Path | None:
 def _restore_command(path: Path) -> str | None:
     """The command that restores a file from its archive; None where no archive was its origin."""
     for folder in path.parents[:2]:
-        if archive := find_origin_archive(folder):
-            words = ["restore", _path_from_working_folder(archive)]
-            words += ["--out", _path_from_working_folder(folder)]
+        if archive := origin_archive_path(folder):
+            words = ["restore", str(_path_from_working_folder(archive))]
+            words += ["--out", str(_path_from_working_folder(folder))]
             if only := _names_for_only_option(archive, folder, path.relative_to(folder)):
                 words += ["--only", *only]
             return f"{program_command('pike')} {shlex.join(words)}"

@@ -151,7 +151,7 @@ class Plan:
         others = {
             "theory": [""] if self.theory_folder_for_database(list(self.runs)) else [],
             "database": [ALL_RUNS],
-            "database_of_selection": self.selection_by_database,
+            "database_of_selection": self.selection_by_partial_database,
             "article": [""] if self.paper_table_and_figure_names else [],
             "report": [""],
         }
@@ -184,7 +184,7 @@ class Plan:
 
     def settings_by_path(self) -> dict[str, Settings]:
         """Path and content of every settings file that a stage reads."""
-        names = (ALL_RUNS, *self.selection_by_database)
+        names = (ALL_RUNS, *self.selection_by_partial_database)
         written = {
             self.settings_and_database_paths(name).settings: self.settings_of_database(name)
             for name in names
@@ -213,9 +213,10 @@ class Plan:
         """
         if name == ALL_RUNS:
             return self.database_settings_of_selection(Selection(tuple(self.runs)))
-        if name not in self.selection_by_database:
-            raise InputError(unknown_name_message(name, self.selection_by_database, "databases"))
-        selection = self.selection_by_database[name]
+        known = self.selection_by_partial_database
+        if name not in known:
+            raise InputError(unknown_name_message(name, known, "databases"))
+        selection = known[name]
         return {**self.database_settings_of_selection(selection), "views": selection.views}
 
     def database_settings_of_selection(self, selection: Selection) -> Settings:
@@ -355,7 +356,7 @@ class Plan:
         return tuple(one for one in shown if any(run in has[one] for run in runs))
 
     @functools.cached_property
-    def selection_by_database(self) -> dict[str, Selection]:
+    def selection_by_partial_database(self) -> dict[str, Selection]:
         """The runs of which tables, figures and the report read a database, by its name."""
         outputs = {"table": self.tables, "figure": self.figures}
         views = defaultdict[str, set[str]](set)
@@ -391,7 +392,7 @@ class Plan:
     def database_files_of_requested_runs(self) -> DatabaseFiles:
         """Paths of the database of the report: of the runs that were asked for."""
         return self.settings_and_database_paths(
-            "requested" if "requested" in self.selection_by_database else ALL_RUNS
+            "requested" if "requested" in self.selection_by_partial_database else ALL_RUNS
         )
 
     def database_path_of_output(self, kind: str, name: str) -> str:

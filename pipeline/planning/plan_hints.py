@@ -52,7 +52,7 @@ def unused_name_hints(plan: Plan, own_config: Mapping[str, Any]) -> list[str]:
             result.append(f"{plan.origin}: {section}: {told}")
     for section in ("evaluation", "probe"):
         for name in sorted(used[section].intersection(own_config.get(section, {}))):
-            result += _hints_of_filter_values_without_runs(plan, section, name)
+            result += _unmatched_curve_and_probe_hints(plan, section, name)
     # Methods are compared with one that has no run.
     baseline = plan.config.get("compare", {}).get("baseline", Compare.baseline)
     methods = {RunName.parse(run).method for run in plan.requested}
@@ -72,15 +72,17 @@ def _hint_where_to_add_sources(plan: Plan) -> str:
     return f": to use them, add them to the list {place}" if place else ""
 
 
-def _hints_of_filter_values_without_runs(plan: Plan, section: str, name: str) -> Iterator[str]:
+def _unmatched_curve_and_probe_hints(
+    plan: Plan, evaluation_or_probe: str, name: str
+) -> Iterator[str]:
     """A line for each list of an evaluation's curves, or of a probe, with values of no run."""
-    scenarios, lists = plan.config["scenarios"], plan.config[section][name]
-    where = f"{section}.{name}"
-    if section == "evaluation":
+    scenarios, lists = plan.config["scenarios"], plan.config[evaluation_or_probe][name]
+    where = f"{evaluation_or_probe}.{name}"
+    if evaluation_or_probe == "evaluation":
         where, lists = f"{where}.curves", lists.get("curves", {})
     runs = [RunName.parse(run).names_by_key() for run in plan.requested]
     for key in (key for key in dependencies.KEYS if key in lists):
-        there = {r[key] for r in runs if scenarios[r["scenarios"]].get(section) == name}
+        there = {r[key] for r in runs if scenarios[r["scenarios"]].get(evaluation_or_probe) == name}
         if absent := [str(value) for value in lists[key] if value not in there]:
             yield f"{plan.origin}: {where}.{key}: no run of its scenarios has {', '.join(absent)}"
 

@@ -222,7 +222,7 @@ def flops_of_mix_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> 
     return float(recipe["rows"] * length * of_token)
 
 
-def with_paper_rows_and_steps(run: Run) -> Run:
+def run_rescaled_to_paper_training(run: Run) -> Run:
     """The run with the paper's batches and steps, measured as often as here."""
     longer = PAPER["steps"] / run["training"]["steps"]
     scaled = {n: round(v * longer) for n, v in run["method"].items() if n in STEP_SETTINGS and v}
@@ -355,13 +355,13 @@ def _add_scenario_methods_and_recipes(
     for name, equal in registration.mix_for.items():
         run = RunName(drawn.name, case.model, equal.of, registration.seeds[0])
         every = dependencies.wanted_then_required_runs(long, [run]) if equal.search else [run]
-        cost = sum(_run_cost_in_mix_steps(long, each, run, equal) for each in every)
+        cost = sum(_own_run_cost_in_mix_steps(long, each, run, equal) for each in every)
         longer = _recipe_with_steps(registration.training, math.ceil(round(cost, 6)))
         own[name] = {"training": _recipe_name(longer)}
         config["training"].setdefault(_recipe_name(longer), plain_without_empty_defaults(longer))
 
 
-def _run_cost_in_mix_steps(
+def _own_run_cost_in_mix_steps(
     config: dict[str, Any], run: RunName, compared_run: RunName, equal: EqualCost
 ) -> float:
     """What a run itself costs, in steps of Mix on the model of the compared run."""

@@ -48,12 +48,13 @@ class RuleResources:
 
         def new_estimates(rule: str) -> JobEstimates:
             device = accelerators.accelerator_of_name(profile.accelerator_or_cpu(rule))
-            return JobEstimates(plan, device, int(profile.value(rule, "processes", "1")))
+            processes = int(profile.value_set_for_rule(rule, "processes", "1"))
+            return JobEstimates(plan, device, processes)
 
         self._plan, self._profile = plan, profile
         self._of_trainers = {rule: new_estimates(rule) for rule in TRAINS}
         self._of_others = new_estimates("")
-        self._nodes = int(profile.value("pretrain", "nodes", "1"))
+        self._nodes = int(profile.value_set_for_rule("pretrain", "nodes", "1"))
         trainings = self._trainings = self._of_trainers["pretrain"]
         processes, place = trainings.processes, "set-resources of pretrain"
         accelerators.refuse_too_many_devices(
@@ -68,7 +69,7 @@ class RuleResources:
                 f"{place}: nodes: {self._nodes}: they cannot share the {count} processes of a run "
                 "evenly: change `processes` or `nodes`"
             )
-        if model := profile.value("pretrain", "gpu_model"):
+        if model := profile.value_set_for_rule("pretrain", "gpu_model"):
             # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
             raise InputError(
                 f"{place}: gpu_model: {model}: on several nodes a job asks for the GPUs of each: "
@@ -104,7 +105,7 @@ class RuleResources:
             if rule in DISK_BYTES
             else lambda wildcards: math.ceil(estimate(wildcards).disk_bytes / 1e6),
             "runtime": cache_signature(runtime),
-            "python": profile.value(rule, "python", sys.executable),
+            "python": profile.value_set_for_rule(rule, "python", sys.executable),
         }
         if rule in TRAINS:
             result["gpu"] = (

@@ -68,17 +68,18 @@ def read_experiment(config: Mapping[str, Any], origin: str) -> Experiment:
     for name, values in named.items() if isinstance(named, Mapping) else ():
         if isinstance(values, Mapping):
             problems += methods.rule_name_and_type_problems(values, f"{origin}.methods.{name}")
-    refuse(_with_colon_after_file(problems, origin))
+    refuse(_replace_dot_after_origin(problems, origin))
     assert result is not None
     return result
 
 
 def contradictions(config: Experiment, origin: str) -> list[str]:
     """Settings of one part of the configuration that do not go together."""
-    return _with_colon_after_file(validate_settings.settings_contradictions(config, origin), origin)
+    problems = validate_settings.settings_contradictions(config, origin)
+    return _replace_dot_after_origin(problems, origin)
 
 
-def _with_colon_after_file(problems: list[str], origin: str) -> list[str]:
+def _replace_dot_after_origin(problems: list[str], origin: str) -> list[str]:
     return [re.sub(rf"^{re.escape(origin)}\.", f"{origin}: ", problem) for problem in problems]
 
 

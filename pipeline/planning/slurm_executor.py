@@ -76,7 +76,8 @@ def patch_slurm_executor(  # noqa: C901 - the methods of one class
             super().__post_init__()
 
         def run_job(self, job: Any) -> None:
-            if await_controller_unless_cancelled(self.logger, self._cancelled):
+            await_controller_up_to_hour(self.logger, self._cancelled)
+            if not self._cancelled.is_set():
                 super().run_job(job)
 
         def cancel(self) -> None:
@@ -142,8 +143,8 @@ def _run_slurm_program(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def await_controller_unless_cancelled(logger: Any, cancelled: threading.Event) -> bool:
-    """Waits while no slurmctld answers `scontrol ping`, an hour at most; whether to submit then.
+def await_controller_up_to_hour(logger: Any, cancelled: threading.Event) -> None:
+    """Waits while no slurmctld answers `scontrol ping`, an hour at most.
 
     It says once that it waits, and ends when the user ends the workflow (`cancelled`).
     """
@@ -156,4 +157,3 @@ def await_controller_unless_cancelled(logger: Any, cancelled: threading.Event) -
             logger.warning("Slurm's controller does not answer: waiting to submit")
         told = True
         cancelled.wait(ASK_SECONDS)
-    return not cancelled.is_set()

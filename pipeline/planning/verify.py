@@ -78,7 +78,7 @@ class _Verification:
             folder: compared
             for folder in self.folders
             if (
-                compared := outdated_work.compare_first_root_with_plan(
+                compared := outdated_work.compare_first_root_if_plannable(
                     folder, *folder.absolute().parents
                 )
             )
@@ -86,7 +86,7 @@ class _Verification:
         self._planned = {
             Path(path).absolute()
             for compared in self._plans.values()
-            for path in compared.used_manifest_paths()
+            for path in compared.expected_manifest_paths()
         }
 
     def _add_problem(self, problem: str, broken: Path | None = None, order_stage: str = "") -> None:
@@ -192,7 +192,7 @@ class _Verification:
             top, compared = folder.absolute(), self._plans.get(folder)
             if compared is None:
                 continue
-            for path in map(Path, compared.used_manifest_paths()):
+            for path in map(Path, compared.expected_manifest_paths()):
                 if path.absolute().is_relative_to(top) and not path.is_file():
                     self._add_missing_file_problem(path)
             found = compared.differences("database", "")

@@ -57,7 +57,7 @@ def start_servers_and_get_command(
     jobs, name = Counter(rule_of_each_job), ""
     for group in GROUPS if fork_server.can_serve_forks() else ():
         on_cpu = (rule for rule in group if profile.device_or_auto(rule) in ("auto", "cpu"))
-        own = [rule for rule in on_cpu if not profile.value(rule, "python")]
+        own = [rule for rule in on_cpu if not profile.value_set_for_rule(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (manifest_places.MADE[rule].stage or rule for rule in own)
@@ -66,7 +66,7 @@ def start_servers_and_get_command(
     return fork_server.client_command(name) if name else ""
 
 
-def shell_prefix(commands: str = "") -> str:
+def shell_prefix_format(commands: str = "") -> str:
     """What stands before each job's command: Python finds its modules in our folder first.
 
     The prefix is a format to Snakemake: braces of its own are doubled.
@@ -130,7 +130,9 @@ class WorkflowJobs:
         doubts = [profile.explain_unfilled(), profile.explain_possibly_different_gpu_models()]
         self._profile_doubts = [] if request.is_local else doubts
         rules = self.plan.names_by_rule()
-        self._pythons = {r: own for r in rules if (own := request.profile.value(r, "python"))}
+        self._pythons = {
+            r: own for r in rules if (own := request.profile.value_set_for_rule(r, "python"))
+        }
         self._compared = outdated_work.PlanComparison(
             self.plan, self._pythons, lambda *work: work in self._forced_work
         )
@@ -146,17 +148,17 @@ class WorkflowJobs:
         self._overlong = Counter[str]()
         self._doubted: set[str] = set()
         """What the user was told before the start, a dry run's too."""
-        shell.prefix(shell_prefix(REFUSING_SPAWN))
+        shell.prefix(shell_prefix_format(REFUSING_SPAWN))
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def declared_inputs(self, rule: str, name: str) -> dict[str, Any]:
+    def note_job_and_declare_inputs(self, rule: str, name: str) -> dict[str, Any]:
         """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
         compares = self._request.has_settings_trigger and not is_of_job
         if is_of_job:
-            self._shell.prefix(shell_prefix(spawn_function_source()))
+            self._shell.prefix(shell_prefix_format(spawn_function_source()))
         if compares:
             stamp = self._compared.update_stamp_and_get_path(rule, name)
             if self._compared.is_outdated(rule, name):
@@ -170,7 +172,7 @@ class WorkflowJobs:
                 told.append(self.takes.several_gpus_per_node_warning(rule, name))
                 told += self._profile_doubts
             doubts = [why for why in told if why and why not in self._doubted]
-            if doubts and self._is_to_be_made(rule, name):
+            if doubts and self._is_missing_or_outdated(rule, name):
                 self._doubted |= {*doubts}
                 for why in doubts:
                     self._warn(why)
@@ -192,7 +194,7 @@ class WorkflowJobs:
     def _count_and_explain_overlong(self, rule: str, name: str) -> str | None:
         """That a job is expected to take too long; after some of a rule, that more jobs are."""
         told = self.takes.explain_overlong(rule, name)
-        if told is None or not self._is_to_be_made(rule, name):
+        if told is None or not self._is_missing_or_outdated(rule, name):
             return None
         self._overlong[rule] += 1
         if self._overlong[rule] <= MOST_OVERLONG:
@@ -206,7 +208,7 @@ class WorkflowJobs:
             InputError: a method of the user's own does not fit its runs, packages of a finder are
                 not installed, or the results' folder cannot be written.
         """
-        made = [work for work in self._asked if self._is_to_be_made(*work)]
+        made = [work for work in self._asked if self._is_missing_or_outdated(*work)]
         rules = [rule for rule, _ in made]
         if self._request.is_local:
             self._refuse_cpu_torch()
@@ -228,11 +230,10 @@ class WorkflowJobs:
             self._compared.leave_note_how_job_begins(*work)
         words = ""
         if self._request.is_local:
-            snakemake_internals.lift_job_rate_limit(self._workflow)
-            words = start_servers_and_get_command(
-                rules, self._request.profile, shell_prefix().format()
-            )
-        self._shell.prefix(shell_prefix(spawn_function_source(words)))
+            snakemake_internals.remove_any_job_rate_limit(self._workflow)
+            prefix = shell_prefix_format().format()
+            words = start_servers_and_get_command(rules, self._request.profile, prefix)
+        self._shell.prefix(shell_prefix_format(spawn_function_source(words)))
 
     def _refuse_cpu_torch(self) -> None:
         """Refuses to begin where jobs train on GPUs that this environment's torch cannot use.
@@ -242,7 +243,7 @@ class WorkflowJobs:
         Raises:
             InputError: it was built for the CPU.
         """
-        for rule in sorted({r for r, name in self._asked if self._is_to_be_made(r, name)}):
+        for rule in sorted({r for r, name in self._asked if self._is_missing_or_outdated(r, name)}):
             if why := self._explain_cpu_torch(rule):
                 raise InputError(why)
 
@@ -251,11 +252,12 @@ class WorkflowJobs:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
         on_gpu = rule in TRAINS and profile.device_or_auto(rule) == "cuda"
-        if not on_gpu or profile.value(rule, "python") or self._request.is_leaving_out_jobs():
+        own_python = profile.value_set_for_rule(rule, "python")
+        if not on_gpu or own_python or self._request.is_leaving_out_jobs():
             return None
         if not environment.is_torch_cpu_only():
             return None
-        kind = profile.value(rule, "accelerator")
+        kind = profile.value_set_for_rule(rule, "accelerator")
         set_by = f"accelerator: {kind}" if kind else "device: cuda"
         return (
             f"set-resources: {set_by}: jobs would get GPUs that the torch of {sys.prefix} cannot "
@@ -263,7 +265,7 @@ class WorkflowJobs:
             "cpu`, and no `device`, to train without"
         )
 
-    def _is_to_be_made(self, rule: str, name: str) -> bool:
+    def _is_missing_or_outdated(self, rule: str, name: str) -> bool:
         there = Path(self.plan.manifest_path(rule, name)).is_file()
         return not there or self._compared.is_outdated(rule, name)
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,16 @@ CLAIMED = """
     select distinct scenario, model, method, against from claimed_pairs
     where quantity in ('accuracy', 'transfer') order by all
 """
+
+
+class TableBlock(NamedTuple):
+    """A section of the table of accuracies."""
+
+    scenario: str
+    model: str
+    shots: int
+    formulation: str
+    metric: str
 
 
 @dataclass(frozen=True)
@@ -57,13 +67,13 @@ class AccuracyComparison:
     p_holm: float | None = None
 
     @property
-    def block(self) -> tuple[str, str, int, str, str]:
+    def table_block(self) -> TableBlock:
         """The section of the table of accuracies that it belongs to."""
         scenario, model, _, shots, formulation = self.answered
-        return scenario, model, shots, formulation, self.metric
+        return TableBlock(scenario, model, shots, formulation, self.metric)
 
 
-PLACE = attrgetter("block", "method", "against", "answered.task")
+PLACE = attrgetter("table_block", "method", "against", "answered.task")
 """By what comparisons are sorted."""
 
 
@@ -77,7 +87,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
     connection = measured.connection
     references = [name for name in (measured.baseline, measured.oracle) if name is not None]
     result = sorted(_reference_and_claim_comparisons(measured, references), key=PLACE)
-    for _, block in itertools.groupby(result, key=attrgetter("block")):
+    for _, block in itertools.groupby(result, key=attrgetter("table_block")):
         tested = list(block)
         families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
         for one in [*tested, *_means_over_tasks(tested, measured.mean_tasks)]:

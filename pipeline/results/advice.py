@@ -26,7 +26,7 @@ from pike_mixing.setting_messages import unknown_name_message
 from pipeline.results import labels, number_marks
 from pipeline.results.database_reader import (
     Row,
-    given_or_newest_database,
+    given_or_default_database,
     log_database_and_staleness,
     open_current_version,
     query_rows,
@@ -54,9 +54,7 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def evidence_needed_for_undecided_leaders(
-    rows_by_loss: list[Row], read_tokens: int
-) -> Iterator[Row]:
+def evidence_needed_to_beat_baseline(rows_by_loss: list[Row], read_tokens: int) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
     The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
@@ -65,10 +63,12 @@ def evidence_needed_for_undecided_leaders(
     for row in rows_by_loss:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
             return
-        yield _needed_evidence_row(row, rows_by_loss, read_tokens)
+        yield _evidence_needed_against_baseline(row, rows_by_loss, read_tokens)
 
 
-def _needed_evidence_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
+def _evidence_needed_against_baseline(
+    row: Row, rows_tested_together: list[Row], read_tokens: int
+) -> Row:
     """What would settle whether a difference as large as the measured one is there.
 
     The error from documents falls with the root of their number, that from seeds with the root of
@@ -77,7 +77,8 @@ def _needed_evidence_row(row: Row, rows: list[Row], read_tokens: int) -> Row:
     are told, and the text that then does. `seeds` and `tokens`, in all, are null where they are not
     told; `text` has the remedies in words.
     """
-    size, compared = -row["nll_difference"], max(1, sum(r["p"] is not None for r in rows))
+    size = -row["nll_difference"]
+    compared = max(1, sum(r["p"] is not None for r in rows_tested_together))
     facts = {"method": row["method"], "label": row["label"], "difference": row["nll_difference"]}
     facts |= {"seeds": None, "tokens": None}
     if row["verdict"] == "few documents":
@@ -205,7 +206,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     }
     # Proxy runs and other runs that serve one are not offered as a recommendation.
     asked = requested_methods(settings)
-    doubts = number_marks.read_doubts(connection, "decisions")
+    doubts = number_marks.read_doubts_by_method(connection, "decisions")
     result = []
     differences = query_rows(connection, DIFFERENCES)
     for (scenario, model), every in itertools.groupby(differences, itemgetter("scenario", "model")):
@@ -214,7 +215,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
         better = [row for row in rows if row["verdict"] == "better"]
         decided = bool(better) and -better[0]["nll_difference"] >= LEAST_GAIN
         chosen = better[0]["method"] if decided else baseline
-        facts = _first_run_of_method(connection, scenario, model, chosen)
+        facts = _settings_and_size_of_method(connection, scenario, model, chosen)
         marks = {
             mark: count
             for mark, count in doubts.get((scenario, model, chosen), {}).items()
@@ -242,7 +243,7 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             "tested": sum(row["p"] is not None for row in rows),
             "rows": rows,
             "own": [row["method"] for row in rows if row["method"] in own],
-            "open": [*evidence_needed_for_undecided_leaders(rows, tokens)],
+            "open": [*evidence_needed_to_beat_baseline(rows, tokens)],
             "also_better": [row["label"] for row in better[1:]],
             "warnings": [
                 *_small_validation_warnings(connection, facts["tokenizer"], scenario),
@@ -272,7 +273,7 @@ def _add_labels_and_verdicts(rows: list[Row], named: Mapping[str, str]) -> None:
             row["verdict"] = "better" if row["nll_difference"] < 0 else "worse"
 
 
-def _first_run_of_method(
+def _settings_and_size_of_method(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str, method: str
 ) -> dict[str, Any]:
     """Settings and size of a method's runs; those that a grid gave are among the method's."""
@@ -404,18 +405,18 @@ def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _alarm_count_lines(decisions: Sequence[Row], database: Path) -> list[str]:
-    """In one line how many runs raised each kind of alarm, and the command that names them."""
+def _runs_per_alarm_line(decisions: Sequence[Row], database: Path) -> str:
+    """How many runs raised each kind of alarm, and the command that names them; "" without any."""
     runs = Counter[str]()
     for alarm in (alarm for decision in decisions for alarm in decision["alarms"]):
         runs[alarm["kind"]] += sum(method["runs"] for method in alarm["methods"])
     if not runs:
-        return []
+        return ""
     counts = ", ".join(
         f"{kind} in {count_with_noun(runs[kind], 'run')}" for kind in ALARMS if runs[kind]
     )
     command = f"{program_command('pike')} advise {database}"
-    return [f"Alarms: {counts}: `{command}` names the methods and domains"]
+    return f"Alarms: {counts}: `{command}` names the methods and domains"
 
 
 def _small_validation_warnings(
@@ -519,7 +520,7 @@ def advise(
     format: text or json; summary is a line for each scenario and size; yaml, python or interleave
     are the lines to copy.
     """
-    database = given_or_newest_database(database)
+    database = given_or_default_database(database)
     with open_current_version(database) as connection:
         log_database_and_staleness(connection, database)
         every = read_decisions(connection)
@@ -538,7 +539,8 @@ def advise(
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
         parts = [*map(decision_line if format == "summary" else decision_text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
-        parts += _alarm_count_lines(shown, database) if format == "summary" else []
+        if format == "summary" and (line := _runs_per_alarm_line(shown, database)):
+            parts.append(line)
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.json_csv_or_text(format, every, lambda: gap.join(parts))
     if len(every) > 1:

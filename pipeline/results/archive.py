@@ -83,12 +83,12 @@ def archive_records_and_summarise(results: Path, *, out: Path) -> str:
     _refuse_absent_folder(results, DATABASE, "the folder of a finished experiment")
     reads = {
         kind: {
-            path.name.removesuffix(".manifest.json"): _database_name_read_by(path, kind, results)
+            path.name.removesuffix(".manifest.json"): _database_stem_read_by(path, kind, results)
             for path in sorted((results / f"{kind}s").glob("*.manifest.json"))
         }
         for kind in KINDS
     }
-    shown = _database_name_read_by(results / "report" / "index.manifest.json", "report", results)
+    shown = _database_stem_read_by(results / "report" / "index.manifest.json", "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
@@ -252,11 +252,11 @@ def _refuse_invalid_records(archive: Path) -> None:
                 )
 
 
-def _read_experiment_settings(place: Path) -> Experiment:
+def _read_experiment_settings(settings_file: Path) -> Experiment:
     """The settings of a database, with those of its runs, all checked."""
-    result = read_experiment(place)
+    result = read_experiment(settings_file)
     for run, record in result.runs.items():
-        where, own = f"{place}: runs.{run}.settings", record.settings
+        where, own = f"{settings_file}: runs.{run}.settings", record.settings
         manifests.require_type(own, manifests.RUN_SETTINGS, where, manifests.ARCHIVE_REMEDY)
         if not record.trained:
             validate(settings_of.Run, own, where)
@@ -360,14 +360,16 @@ def _archived_lineage(archive: Path, experiment: Experiment) -> lineage.Lineage:
     )
 
 
-def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> lineage.Artifact:
+def _artifact_of_row(
+    row: Mapping[str, Any], stage_to_check: str | None, place: Path
+) -> lineage.Artifact:
     """A row of the lineage; of a stage's work, it is checked as the stage's manifest is."""
     where = f"{place}: {row['name']}"
     try:
         plain = {n: None if row[n] is None else json.loads(row[n]) for n in ("settings", "facts")}
     except ValueError as error:
         raise InputError(f"{where}: no JSON ({error}): {manifests.ARCHIVE_REMEDY}") from None
-    if stage:
+    if stage_to_check:
         facts = plain["facts"] if isinstance(plain["facts"], dict) else {}
         code: dict[str, Any] = {
             "fingerprint": row["code_fingerprint"],
@@ -376,11 +378,11 @@ def _artifact_of_row(row: Mapping[str, Any], stage: str | None, place: Path) -> 
         content: dict[str, Any] = {key: {} for key in ("inputs", "given", "files")} | facts
         content |= {"stage": row["produced_by"], "settings": plain["settings"]}
         content["code"] = code | {"loaded": {}}
-        manifests.refuse_wrong_manifest(content, stage, where, manifests.ARCHIVE_REMEDY)
+        manifests.refuse_wrong_manifest(content, stage_to_check, where, manifests.ARCHIVE_REMEDY)
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _database_name_read_by(manifest: Path, stage: str, results: Path) -> str:
+def _database_stem_read_by(manifest: Path, stage: str, results: Path) -> str:
     """The name of the database that an output was made from."""
     result_manifests.refuse_missing(manifest)
     inputs = manifests.read_manifest(manifest, stage)["inputs"]
@@ -465,7 +467,7 @@ def write_crate_and_summarise(results: Path, *, out: Path) -> str:
 def _workflow_run_end_and_commits(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
     with connect_results_database(database) as connection:
-        commits = {row["commit"] for row in report_facts.code_rows(connection)} - {None}
+        commits = {row["commit"] for row in report_facts.code_rows_per_stage(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)
     return {"name": "The run", "endTime": ended.isoformat(timespec="seconds"), "description": code}

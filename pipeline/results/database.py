@@ -92,9 +92,10 @@ def _fill_tables(
     """Fills the base tables of an empty database, and adds the views."""
     sql_views.create_schema(connection)
     connection.execute("begin")
-    _insert_names(connection, experiment)
+    _insert_experiment(connection, experiment)
+    _insert_scenarios_methods_domains(connection, experiment)
     _insert_corpora(connection, recorded)
-    fill_paper_tables(connection, experiment.config)
+    fill_paper_and_default_tables(connection, experiment.config)
     _insert_runs(connection, experiment, recorded)
     _insert_lineage(connection, recorded)
     loader(
@@ -125,13 +126,15 @@ def _fill_tables(
     connection.execute("commit")
 
 
-def _insert_names(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
-    name, compared = experiment.experiment, [experiment.baseline, experiment.oracle]
-    insert_rows(
-        connection,
-        "experiment",
-        [[name, *compared, atomic_files.canonical_json(experiment.config)]],
-    )
+def _insert_experiment(connection: duckdb.DuckDBPyConnection, experiment: Experiment) -> None:
+    names = experiment.experiment, experiment.baseline, experiment.oracle
+    config = atomic_files.canonical_json(experiment.config)
+    insert_rows(connection, "experiment", [[*names, config]])
+
+
+def _insert_scenarios_methods_domains(
+    connection: duckdb.DuckDBPyConnection, experiment: Experiment
+) -> None:
     scenarios = experiment.scenarios()
     insert_rows(connection, "scenarios", ([name, i] for i, name in enumerate(scenarios)))
     insert_rows(connection, "methods", ([name, i] for i, name in enumerate(experiment.methods())))
@@ -219,7 +222,9 @@ def _insert_corpora(connection: duckdb.DuckDBPyConnection, recorded: lineage.Lin
             insert_rows(connection, "document_lengths", rows)
 
 
-def fill_paper_tables(connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]) -> None:
+def fill_paper_and_default_tables(
+    connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]
+) -> None:
     """Fills the tables of what the paper says, which names play its, and what holds by default."""
     printed = {"numbers": "value", "statements": "value", "claims": "published"}
     others = ("names", "setup", "items", "contradictions", "errata", "patterns")

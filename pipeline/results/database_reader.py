@@ -51,7 +51,7 @@ def newest_or_default_results_folder() -> Path:
     )
 
 
-def given_or_newest_database(database: Path | None) -> Path:
+def given_or_default_database(database: Path | None) -> Path:
     """The database that is asked: the one that was named, or else that of the newest folder.
 
     That is the folder's database of all runs. Where only some of its tables and figures were made,
@@ -72,9 +72,9 @@ def is_of_some_runs(database: Path) -> bool:
     return database.parent.name == "databases"
 
 
-def whole_database_hint(database: Path) -> str:
+def whole_database_path_or_command(partial_database: Path) -> str:
     """For a database of some runs: that of all, and the command that builds it if it is missing."""
-    whole = database.parents[1] / DATABASE
+    whole = partial_database.parents[1] / DATABASE
     if whole.is_file():
         return str(whole)
     return f"{whole}, once `{output_root.command_to_make(whole)}` has built it"
@@ -86,8 +86,8 @@ def _database_files(folder: Path) -> list[Path]:
     ]
 
 
-def _modified_time(path: Path) -> float:
-    return path.stat().st_mtime
+def _modified_time(existing_file: Path) -> float:
+    return existing_file.stat().st_mtime
 
 
 def log_database_and_staleness(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
@@ -106,7 +106,8 @@ def log_database_and_staleness(connection: duckdb.DuckDBPyConnection, database: 
         folder = f" (made in {config['results']})" if config.get("results") else ""
         runs = f"{one['runs']:,} runs"
         if is_of_some_runs(database):
-            runs = f"{one['runs']:,} of its runs; for all, ask {whole_database_hint(database)}"
+            whole = whole_database_path_or_command(database)
+            runs = f"{one['runs']:,} of its runs; for all, ask {whole}"
         elif serving := _count_unrequested_runs(connection, config):
             runs = f"{one['runs'] - serving:,} runs, and {serving:,} that chose settings for them"
         facts = f", experiment {one['name']}{folder}: {runs}"
@@ -201,15 +202,15 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
         *(database, names_text(changed, most=3), output_root.command_to_make(database)),
-        _remake_hint_for_changed_queries(database) if [*changed] == [QUERIES] else "",
+        _hint_to_remake_changed_outputs(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
 
 
-def _remake_hint_for_changed_queries(database: Path) -> str:
+def _hint_to_remake_changed_outputs(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
-    if is_of_some_runs(database) or not output_root.find_origin_archive(folder):
+    if is_of_some_runs(database) or not output_root.origin_archive_path(folder):
         return ""
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
@@ -229,7 +230,7 @@ def other_version_error(database: Path, view: str = "") -> InputError:
     if is_of_some_runs(database) and view not in sql_views.READ_BY_ALL:
         return InputError(
             f"{database} holds what its tables and figures read, and this is not among it: "
-            f"ask {whole_database_hint(database)}"
+            f"ask {whole_database_path_or_command(database)}"
         )
     again = output_root.command_to_make(database, force=True)
     return InputError(f"{database} was made by another version: make it anew with `{again}`")
@@ -339,19 +340,19 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
     Args:
         name: `runs`, `claims`, `table_perplexity`, `table1`, `figure_losses`: `pike query
             "show tables"` lists all. The views of tables have a row for each cell.
-        database: The experiment's database; absent: as `given_or_newest_database` has it.
+        database: The experiment's database; absent: as `given_or_default_database` has it.
 
     Raises:
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
-    database = given_or_newest_database(None if database is None else Path(database))
+    database = given_or_default_database(None if database is None else Path(database))
     with connect_results_database(database) as connection:
         log_database_and_staleness(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:
             if name in sql_views.view_sql_by_name():
                 raise other_version_error(database, name)
-            if views := sql_views.views_named(name):
+            if views := sql_views.table_and_figure_views_of(name):
                 raise InputError(f"{database} has no {name}: did you mean {' or '.join(views)}?")
             raise InputError(unknown_name_message(name, known, str(database)))
         return connection.execute(f'select * from "{name}"').df()

@@ -57,7 +57,7 @@ class Panel:
         return self.scenario, self.model
 
 
-def loss_panels(rows: list[Row]) -> list[Panel]:
+def domain_loss_panels(rows: list[Row]) -> list[Panel]:
     """Validation loss: a panel per domain, a line per method, the range over seeds as a band."""
     titles = {"uniform": "uniform guess", "unigram": "unigram counts", "floor": "entropy floor"}
     return [

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,12 +55,12 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
     snapshot = result_manifests.snapshot_inputs(
-        "figure", [result_manifests.verified_manifest_or_file(database, "database")]
+        "figure", [result_manifests.require_unaltered_manifest_or_file(database, "database")]
     )
     with connect_results_database(database) as connection:
         result = select_rows_keeping_nulls(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
-        doubts = number_marks.read_doubts(connection, str(settings))
+        doubts = number_marks.read_doubts_by_method(connection, str(settings))
         named = labels.method_labels(connection)
         note = _sizes_and_seeds_text(connection, result)
     if kind.of_baseline and "methods" not in figure.selection:
@@ -117,12 +117,14 @@ def _sizes_and_seeds_text(connection: duckdb.DuckDBPyConnection, result: Sequenc
     return f"{'; '.join(parts)}."
 
 
-def _colour_panels(panels: list[Panel], named: Mapping[str, str], baseline: str) -> list[Panel]:
+def _colour_panels(
+    panels: list[Panel], methods_in_order: Iterable[str], baseline: str
+) -> list[Panel]:
     """Panels whose methods have one colour each in all figures; pairs have other colours.
 
     The baseline is drawn in ink.
     """
-    order = list(dict.fromkeys([baseline, *labels.paper_labels(), *named]))
+    order = list(dict.fromkeys([baseline, *labels.paper_method_labels(), *methods_in_order]))
 
     def with_method_colour(line: Series) -> Series:
         if line.position < 0:
@@ -164,7 +166,7 @@ class FigureKind(NamedTuple):
 
 
 KINDS: Mapping[str, FigureKind] = {
-    "losses": FigureKind(figure_panels.loss_panels, 3, "methods"),
+    "losses": FigureKind(figure_panels.domain_loss_panels, 3, "methods"),
     "differences": FigureKind(figure_panels.difference_panels, 3, "methods"),
     "weights": FigureKind(figure_panels.weight_panels, 3, "domains"),
     "similarities": FigureKind(figure_panels.similarity_panels, 3, OF_PAIRS, of_baseline=True),

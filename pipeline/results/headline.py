@@ -30,7 +30,7 @@ def headline_picture_facts(
         `untested`, the others; `notes` on signs. A block's `lines` are shown at once, `more` fold.
     """
     every = [row for place in decisions for row in place["rows"]]
-    limit = _axis_limit_without_outliers(
+    limit = _nats_limit_without_outliers(
         [row for row in every if row["seeds"] >= LEAST_SEEDS] or every
     )
     blocks, untested = list[Row](), list[Row]()
@@ -60,7 +60,7 @@ def _notes_of_lines(lines: Iterable[Row]) -> list[str]:
     )
 
 
-def _axis_limit_without_outliers(rows: Sequence[Row]) -> float:
+def _nats_limit_without_outliers(rows: Sequence[Row]) -> float:
     """A round number of nats that holds every interval below zero, and most of the others.
 
     It reaches to twice the far end that a third of all lie within, so that hopeless methods do not
@@ -138,7 +138,7 @@ follows from them. The report (`restored/report/index.html`) shows methods with 
 def write_headline_page_and_figure(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
     with open_current_version(database) as connection:
-        doubts = number_marks.read_doubts(connection, "headline")
+        doubts = number_marks.read_doubts_by_method(connection, "headline")
         places = advice.read_decisions(connection)
         (facts,) = query_rows(
             connection,

@@ -66,15 +66,17 @@ def method_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return result
 
 
-def _method_label(name: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+def _method_label(
+    name: str, values: Mapping[str, Any], settings_by_method: Mapping[str, Any]
+) -> str:
     own_rule = values.get("rule", name)
     if name == own_rule:
         return rule_label(name)
     if own_rule == "single" and "domain" in values:
         return f"{values['domain']} alone".capitalize()
-    if name in paper_labels():
-        return paper_labels()[name]
-    sibling = known.get(own_rule, {})
+    if name in paper_method_labels():
+        return paper_method_labels()[name]
+    sibling = settings_by_method.get(own_rule, {})
     if sibling.get("rule") == own_rule:
         differs = {k: v for k, v in values.items() if v != sibling.get(k) and k != "grid"}
         if differs and all(isinstance(v, int | float | str) for v in differs.values()):
@@ -86,7 +88,7 @@ def _method_label(name: str, values: Mapping[str, Any], known: Mapping[str, Any]
 
 
 @functools.cache
-def paper_labels() -> dict[str, str]:
+def paper_method_labels() -> dict[str, str]:
     """The paper's labels by name; but those of ablations, which are numbers, and of domains."""
     with PAPER.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == "method"]

@@ -169,7 +169,7 @@ def fill_loss_tests(measured: MeasuredResults) -> None:
     for pair in pairs:
         tests += [_loss_test(pair, one.domain, [one]) for one in pair.domains]
         tests += [_loss_test(pair, None, pair.domains)] if pair.whole else []
-    tests += _means_over_oracle_scenarios(pairs, oracle_runs)
+    tests += _means_over_scenarios_with_oracle(pairs, oracle_runs)
     families: dict[Any, list[LossTest]] = defaultdict(list)
     for test in tests:
         serves = bool(wanted) and test.method not in wanted
@@ -199,7 +199,7 @@ def _loss_test(pair: MethodPair, domain: str | None, domains: list[DomainDiffere
     )
 
 
-def _means_over_oracle_scenarios(
+def _means_over_scenarios_with_oracle(
     pairs: list[MethodPair], oracle_runs: list[OracleRun]
 ) -> Iterator[LossTest]:
     """The mean over the scenarios that have an oracle, and over the oracle's seeds, by method.
@@ -237,7 +237,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         holm_M = p_values.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
-                [None] * 9 if e is None else [*_difference_ends_and_error_parts(e), p, holm]
+                [None] * 9 if e is None else [*_estimate_columns(e), p, holm]
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
@@ -247,7 +247,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         yield [*place, *counts, *itertools.chain(*columns)]
 
 
-def _difference_ends_and_error_parts(estimate: Estimate) -> list[float | None]:
+def _estimate_columns(estimate: Estimate) -> list[float | None]:
     """Difference, standard error, ends, and of the error what seeds, documents and degrees are."""
     ends = mean_difference.interval_ends(estimate)
     error = estimate.seed_sd, estimate.of_items, estimate.degrees

@@ -121,7 +121,7 @@ def escape_latex(text: str) -> str:
     return "".join(special.get(character, character) for character in text)
 
 
-def read_doubts(connection: duckdb.DuckDBPyConnection, place_in_messages: str) -> Doubts:
+def read_doubts_by_method(connection: duckdb.DuckDBPyConnection, place_in_messages: str) -> Doubts:
     """Marks that alarms give to the numbers of a scenario, a model and a method, with counts."""
     result: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in database_reader.select_rows_keeping_nulls(

@@ -17,7 +17,7 @@ from pipeline.results import sql_views
 from pipeline.results.claim_tests import VERDICTS
 from pipeline.results.database_reader import (
     connect,
-    given_or_newest_database,
+    given_or_default_database,
     is_of_some_runs,
     log_database_and_staleness,
     newest_or_default_results_folder,
@@ -47,7 +47,7 @@ def answer_query(sql: str, database: Path | None = None, format: Format = "table
             f"{sql} is no statement: type a database behind one, as in "
             f'`{program_command("pike")} query "show tables" --database {sql}`'
         )
-    database = given_or_newest_database(database)
+    database = given_or_default_database(database)
     try:
         with connect(database) as connection:
             if format == "table" and (narrow := NARROW.get(" ".join(sql.lower().split()))):
@@ -87,7 +87,7 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
             f"{database} does not exist, and a database is read there: for one claim, type "
             f"`{program_command('pike')} claims --claim {database}`"
         )
-    database = given_or_newest_database(database)
+    database = given_or_default_database(database)
     with open_current_version(database) as connection:
         every = query_rows(connection, "from claims order by position")
         log_database_and_staleness(connection, database)
@@ -98,10 +98,12 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
         if claim not in names:
             raise InputError(unknown_name_message(claim, names, "--claim"))
         every = [every[names.index(claim)]]
-    return output_formats.json_csv_or_text(format, every, lambda: "\n".join(_claim_lines(every)))
+    return output_formats.json_csv_or_text(
+        format, every, lambda: "\n".join(_claim_report_lines(every))
+    )
 
 
-def _claim_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
+def _claim_report_lines(claims: list[dict[str, Any]]) -> Iterator[str]:
     if not claims:
         yield "This experiment has none of the paper's claims."
         return
@@ -125,7 +127,7 @@ def _lines_of_each_claim(claims: list[dict[str, Any]]) -> Iterator[str]:
             ours += f" ({one['ours_low']:.3g} to {one['ours_high']:.3g}{_basis_text(one)})"
         p = "" if one["p_holm"] is None or not one["p_holm"] else f" (p = {one['p_holm']:.2g})"
         yield f"{one['claim']}: {one['verdict']}{p}{ours}"
-        yield from _indented_lines(one["statement"])
+        yield from _wrapped_indented_lines(one["statement"])
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
@@ -169,12 +171,12 @@ def describe_tables_and_figures(results: Path | None, format: str = "text") -> s
     lines = []
     for one in every:
         lines.append(output_formats.colour_text(one["file"], "bold"))
-        lines += _indented_lines(one["about"])
+        lines += _wrapped_indented_lines(one["about"])
     lines.append(f"A table is also a view: `{program_command('pike')} query 'from table2'`")
     return output_formats.json_csv_or_text(format, every, lambda: "\n".join(lines))
 
 
-def _indented_lines(text: str) -> list[str]:
+def _wrapped_indented_lines(text: str) -> list[str]:
     return textwrap.wrap(text, 96, initial_indent="    ", subsequent_indent="    ")
 
 
@@ -207,7 +209,7 @@ def _query_error(error: Exception, database: Path) -> InputError:
     if name in sql_views.view_sql_by_name():
         return other_version_error(database, name)
     hint = f'`{program_command("pike")} query "show tables"` lists tables and views'
-    if views := sql_views.views_named(name):
+    if views := sql_views.table_and_figure_views_of(name):
         return InputError(f"{database} has no {name}: did you mean {' or '.join(views)}? ({hint})")
     text = textwrap.indent(str(error).strip(), "  ")
     if "pytz" in text:  # DuckDB wants it to show times with a time zone.

@@ -225,7 +225,7 @@ def _relative_costs(chosen: Registration, plan: Plan, runs: Sequence[RunName]) -
 
     equal = chosen.mix_for.get(runs[0].method)
     others = [run._replace(method=equal.of) if equal else run for run in runs]
-    paper = [registration.with_paper_rows_and_steps(plan.runs[str(run)]) for run in others]
+    paper = [registration.run_rescaled_to_paper_training(plan.runs[str(run)]) for run in others]
     return {
         "rows": fmean(map(rows_relative_to_mix, runs)),
         "with search": fmean(map(flops_with_search_relative_to_mix, runs)),

@@ -73,7 +73,7 @@ def write_report(
             k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
         }
         stood_on = [
-            result_manifests.verified_manifest_or_file(database, "database"),
+            result_manifests.require_unaltered_manifest_or_file(database, "database"),
             *map(made_from.manifest_beside, shown_files),
         ]
         snapshot = result_manifests.snapshot_inputs("report", stood_on)
@@ -119,7 +119,7 @@ def _content_of_all_pages(
     drawn, drawn_of_paper = report_parts.split_own_and_paper(
         [report_parts.read_figure(path) for path in shown_files if path.suffix == ".svg"]
     )
-    doubts = number_marks.read_doubts(connection, "report")
+    doubts = number_marks.read_doubts_by_method(connection, "report")
     places = advice.read_decisions(connection)
     scenarios = [
         _scenario_content(connection, experiment, scenario, doubts, tabled)
@@ -170,7 +170,7 @@ def _experiment_facts(
         "claims": report_facts.claim_groups_by_verdict(connection),
         "origins": report_facts.runs_by_scenario_model_method(connection),
         "sources": report_facts.source_rows(connection),
-        "code": report_facts.code_rows(connection),
+        "code": report_facts.code_rows_per_stage(connection),
         "versions": report_facts.version_texts(connection),
         "alarms": report_facts.packing_warning_and_alarm_rows(connection),
     }
@@ -200,7 +200,7 @@ def _scenario_content(
     tested, labelled = [], labels.method_labels(connection)
     for row in models:
         model, size = row["model"], f"{labels.amount_in_words(row['parameters'])} parameters"
-        blocks = report_facts.mean_accuracy_blocks(connection, scenario, model)
+        blocks = report_facts.mean_accuracy_test_blocks(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
                   for block in blocks for row in block["rows"]}  # fmt: skip
         signs = {method: number_marks.signs_of_marks(found) for method, found in marked.items()}

@@ -17,7 +17,7 @@ REPORT = Path(__file__).parent / "report"
 DECISIONS = Path(__file__).parents[2] / "docs" / "decisions.md"
 
 
-def mean_accuracy_blocks(
+def mean_accuracy_test_blocks(
     connection: duckdb.DuckDBPyConnection, scenario: str, model: str
 ) -> list[Row]:
     """The tests of mean accuracies against the baseline: a block per shots and formulation.
@@ -83,9 +83,9 @@ def claim_groups_by_verdict(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     ]
 
 
-def run_group_anchor(place: str) -> str:
+def run_group_anchor(scenario_model_method: str) -> str:
     """Where the page says how the runs of a scenario/model/method were made."""
-    return f"made-{place.replace('/', '-')}"
+    return f"made-{scenario_model_method.replace('/', '-')}"
 
 
 def runs_by_scenario_model_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -113,7 +113,7 @@ def runs_by_scenario_model_method(connection: duckdb.DuckDBPyConnection) -> list
     return list(groups.values())
 
 
-def code_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def code_rows_per_stage(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """Which code did each stage's work."""
     return query_rows(
         connection,

@@ -17,7 +17,7 @@ def snapshot_inputs(stage: str, read: Iterable[Path]) -> made_from.InputSnapshot
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def verified_manifest_or_file(out: Path, stage: str) -> Path:
+def require_unaltered_manifest_or_file(out: Path, stage: str) -> Path:
     """What stands for a file among inputs: its manifest or, where it has none, itself."""
     if wrong := known_alteration(out, stage):
         raise InputError(wrong)
@@ -77,4 +77,4 @@ def refuse_altered_or_unvouched(out: Path, stage: str) -> None:
     if not place.is_file():
         remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
-    verified_manifest_or_file(out, stage)
+    require_unaltered_manifest_or_file(out, stage)

@@ -160,10 +160,10 @@ def views_in_order(*wanted: str) -> list[str]:
         raise InputError(f"views of pipeline/results/sql read each other: {circle}") from None
 
 
-def views_named(name: str) -> list[str]:
+def table_and_figure_views_of(bare_name: str) -> list[str]:
     """The views of the table and the figure of a name that is no view itself."""
     known = view_sql_by_name()
-    return [view for kind in ("table", "figure") if (view := f"{kind}_{name}") in known]
+    return [view for kind in ("table", "figure") if (view := f"{kind}_{bare_name}") in known]
 
 
 def view_of(output: str) -> str:

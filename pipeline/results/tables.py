@@ -120,7 +120,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_outputs_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
     snapshot = result_manifests.snapshot_inputs(
-        "table", [result_manifests.verified_manifest_or_file(database, "database")]
+        "table", [result_manifests.require_unaltered_manifest_or_file(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
     for suffix, text in (
@@ -149,7 +149,7 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
                 "select scenario, model, method, list(run order by seed) from runs group by all"
             ).fetchall()
         }
-        doubts = number_marks.read_doubts(connection, place)
+        doubts = number_marks.read_doubts_by_method(connection, place)
     if not result:
         sql_views.warn_of_empty_output(table.name, table.view)
     for row in result:

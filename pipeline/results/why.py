@@ -17,13 +17,13 @@ from pipeline.planning import output_root
 from pipeline.results import number_marks, sql_views
 from pipeline.results.database_reader import (
     Row,
-    given_or_newest_database,
+    given_or_default_database,
     has_no_unselected_value,
     is_of_some_runs,
     log_database_and_staleness,
     open_current_version,
     query_rows,
-    whole_database_hint,
+    whole_database_path_or_command,
 )
 from pipeline.results.stale_work import find_stale_work
 from pipeline.runtime import output_formats
@@ -62,11 +62,11 @@ def explain_artifact(
         artifact: A table or figure, by its file or name; or a stable name: table/perplexity,
             figure/losses, run/..., checkpoint/.../step800, evaluation/..., probe/..., corpus/...,
             tokenizer/..., source/...
-        database: The experiment's; absent: as `given_or_newest_database` has it.
+        database: The experiment's; absent: as `given_or_default_database` has it.
         format: text, an indented tree, or json: a list of the chain's artifacts, each once.
         row: Of a table, the method or the label of a row: what that row alone was made from.
     """
-    database = given_or_newest_database(database)
+    database = given_or_default_database(database)
     named, numbers, values = {}, list[str](), dict[str, list[str]]()
     with open_current_version(database) as connection:
         log_database_and_staleness(connection, database)
@@ -92,7 +92,7 @@ def explain_artifact(
     if is_of_some_runs(database) and made["produced_by"] in KINDS and not made["inputs"]:
         read = sql_views.base_tables(_view_name(made))
         if not all(name.startswith("paper") for name in read):
-            whole = whole_database_hint(database)
+            whole = whole_database_path_or_command(database)
             log.warning("%s holds no run that %s is of: ask %s", database, artifact, whole)
     stale: dict[str, list[str]] = {}
     for one in find_stale_work(database) or ():
@@ -104,7 +104,7 @@ def explain_artifact(
 
     def as_text() -> str:
         lines = [*numbers, *tree.lines(artifact)]
-        if output_root.find_origin_archive(folder):
+        if output_root.origin_archive_path(folder):
             lines.append(
                 f"{folder} was restored: it has no files of runs and corpora, only their SHA-256"
             )
@@ -165,7 +165,7 @@ def _number_lines_of_row(cells: list[Row], view: str, database: Path) -> list[st
             runs = f", over {output_formats.count_with_noun(len(cell['runs']), 'run')}"
         lines.append(f"    {cell['column_label']}: {number}{unit}{runs}")
     pike, asked = program_command("pike"), ""
-    if database != given_or_newest_database(None):
+    if database != given_or_default_database(None):
         asked = f" --database {shlex.quote(str(database))}"
     method = cells[0].get("method")
     if view in RUN_VALUES and method:

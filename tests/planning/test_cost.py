@@ -37,7 +37,7 @@ def test_every_shipped_configuration_is_sound_and_every_job_knows_its_memory_and
     assert work.plan.runs
     for name, values in work.plan.runs.items():
         validate(settings.Run, values, name)
-    for key in work.jobs_from_scratch():
+    for key in work.counted_jobs_from_scratch():
         job = work.estimate(*key)
         # A tokenizer that is given takes none.
         assert job.seconds > 0 or key[0] == "tokenizer", key
@@ -151,7 +151,7 @@ def test_a_target_counts_itself_and_what_it_needs():
         work = job_estimates.JobEstimates(
             planned(PAPER).plan, accelerators.accelerator_of_name("h100"), targets=targets
         )
-        return set(work.jobs_from_scratch())
+        return set(work.counted_jobs_from_scratch())
 
     mix = "mc4-en-hi-de/gpt2-large/mix/seed0"
     packed = {(rule, f"{on}{d}") for d in ("en", "hi", "de")

@@ -134,7 +134,8 @@ def test_tables_and_figures_that_show_the_same_records_share_a_database(plan):
     )
     # Of the same runs one shows the losses, the other the weights alone.
     names = [plan.database_name_by_output["figure", name] for name in ("losses", "weights")]
-    assert plan.selection_by_database[names[0]].runs == plan.selection_by_database[names[1]].runs
+    losses, weights = (plan.selection_by_partial_database[name] for name in names)
+    assert losses.runs == weights.runs
     run = "symbols/nano/pike/seed220"
     held = [plan.settings_of_database(name)["runs"][run] for name in names]
     assert [(one["trained"], one["evaluations"]) for one in held] == [(True, True), (True, False)]

@@ -27,16 +27,16 @@ def started(config, tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_results_are_compared_with_all_that_they_were_started_with(started):
-    plan = outdated_work.compare_first_root_with_plan(started.absolute()).plan
+    plan = outdated_work.compare_first_root_if_plannable(started.absolute()).plan
     assert plan.results == "other"
     recipe = plan.config["training"]["text"]
     assert (recipe["peak_learning_rate"], recipe["beta2"]) == (0.02, 0.5)
     Path("b.yaml").unlink()
-    assert outdated_work.compare_first_root_with_plan(started.absolute()) is None
+    assert outdated_work.compare_first_root_if_plannable(started.absolute()) is None
 
 
 def test_settings_that_somebody_spoiled_are_written_again(started):
-    plan = outdated_work.compare_first_root_with_plan(started.absolute()).plan
+    plan = outdated_work.compare_first_root_if_plannable(started.absolute()).plan
     spoiled = [*started.glob("settings/tables/*.json"), *started.glob("runs/*/*/*/*/run.json")][:3]
     before = {path: path.read_text(encoding="utf-8") for path in started.rglob("*.json")}
     spoiled[0].write_text("{", encoding="utf-8")
@@ -47,7 +47,7 @@ def test_settings_that_somebody_spoiled_are_written_again(started):
 
 
 def test_a_folder_whose_label_names_no_experiment_is_refused(started):
-    plan = outdated_work.compare_first_root_with_plan(started.absolute()).plan
+    plan = outdated_work.compare_first_root_if_plannable(started.absolute()).plan
     (started / "experiment.json").write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match=r"experiment\.json does not say which exp"):
         output_root.refuse_foreign_root(plan)
@@ -56,9 +56,9 @@ def test_a_folder_whose_label_names_no_experiment_is_refused(started):
 @pytest.mark.slow
 def test_results_of_another_folder_are_not_compared_with_what_is_here(started, tmp_path):
     (tmp_path / "linked").symlink_to(started)
-    assert outdated_work.compare_first_root_with_plan(tmp_path / "linked")
+    assert outdated_work.compare_first_root_if_plannable(tmp_path / "linked")
     shutil.copytree(started, tmp_path / "copied")
-    assert outdated_work.compare_first_root_with_plan(tmp_path / "copied") is None
+    assert outdated_work.compare_first_root_if_plannable(tmp_path / "copied") is None
 
 
 COMMAND = (

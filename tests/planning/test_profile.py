@@ -24,7 +24,7 @@ def test_every_profile_that_is_shipped_is_fit(path):
     found = workflow_profile.read_profile(asked, values.get("default-resources", {}))
     for rule, own in asked.items():
         for name in own:
-            assert found.value(rule, name) == str(own[name]).strip("'\"")
+            assert found.value_set_for_rule(rule, name) == str(own[name]).strip("'\"")
 
 
 def test_what_is_not_set_is_the_callers_to_say():
@@ -38,8 +38,8 @@ def test_what_is_not_set_is_the_callers_to_say():
         ("report", 30, "default-resources"),
     ):
         assert (of_all.time_limit_minutes(rule), of_all.time_limit_place(rule)) == (minutes, place)
-    assert found.value("pretrain", "python") == ".venv-tpu/bin/python"
-    assert found.value("pretrain", "accelerator", "cpu") == "cpu"
+    assert found.value_set_for_rule("pretrain", "python") == ".venv-tpu/bin/python"
+    assert found.value_set_for_rule("pretrain", "accelerator", "cpu") == "cpu"
 
 
 @pytest.mark.parametrize(

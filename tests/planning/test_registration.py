@@ -223,7 +223,7 @@ def test_costs_here_and_at_the_papers_size():
     # domain is measured on less than its share of a batch.
     assert registration.rows_per_batch_row(RUN) == pytest.approx(1.4)
     assert registration.passes_relative_to_mix(RUN) == pytest.approx(1.4)
-    paper = registration.with_paper_rows_and_steps(RUN)
+    paper = registration.run_rescaled_to_paper_training(RUN)
     assert paper["method"] == {"rows": 16, "every": 6000}
     assert registration.passes_relative_to_mix(paper) == pytest.approx(1 + 1 / 6000)
     # Losses of 16 rows: rows are read, and passed forward alone.

@@ -138,5 +138,5 @@ def test_null_stands_for_a_setting_that_may_be_absent(config):
     work = job_estimates.JobEstimates(
         planner.plan(values, "config.yaml"), accelerators.accelerator_of_name("h100")
     )
-    assert all(work.estimate(*key).seconds for key in work.jobs_from_scratch())
+    assert all(work.estimate(*key).seconds for key in work.counted_jobs_from_scratch())
     assert rule_inputs.RuleInputs(work.plan).job_inputs("pack", "symbols/like-en").given == []

@@ -89,13 +89,13 @@ def test_each_method_is_told_with_its_interval_and_verdict():
 )
 def test_what_is_open_says_what_would_settle_it(change, words):
     rows = judged(row("a", -0.1, p=0.5) | change)
-    (needed,) = advice.evidence_needed_for_undecided_leaders(rows, 1000)
+    (needed,) = advice.evidence_needed_to_beat_baseline(rows, 1000)
     assert words in needed["text"]
 
 
 def test_seeds_or_text_where_either_would_do():
     rows = judged(row("a", -0.1, seed_sd=0.06, p=0.5, seeds=6, nll_document_stderr=0.03))
-    (found,) = advice.evidence_needed_for_undecided_leaders(rows, 2_000_000)
+    (found,) = advice.evidence_needed_to_beat_baseline(rows, 2_000_000)
     seeds, text = found["text"].split(", or ")
     assert seeds.endswith(("more seed", "more seeds"))
     assert "times the validation text" in text
@@ -161,7 +161,7 @@ def test_each_kind_of_alarm_is_one_line_and_counted_in_the_summary(empty):
         "A domain's text was read more often than the limit (4 times by default) (alarm epochs): "
         "Mix (3 of 3 runs), PiKE (3 of 3 runs); domains: code, prose.",
     ]
-    (line,) = advice._alarm_count_lines([place], Path("r/pike.duckdb"))
+    line = advice._runs_per_alarm_line([place], Path("r/pike.duckdb"))
     assert line.startswith("Alarms: never-moved in 3 runs, epochs in 6 runs: `")
     assert line.endswith("pike advise r/pike.duckdb` names the methods and domains")
 

@@ -21,7 +21,7 @@ STATED = """
 def paper():
     """The published numbers and no run; `stated` has the text's numbers as intervals."""
     connection = fresh("table_audit", "printed")
-    database.fill_paper_tables(connection, {})
+    database.fill_paper_and_default_tables(connection, {})
     connection.execute(f"create temp view stated as {STATED}")
     yield connection
     connection.close()

@@ -21,7 +21,7 @@ def paper():
     connection.execute(
         "insert into experiment values ('e', 'mix', null, '{\"paper\": {\"comparable\": true}}')"
     )
-    database.fill_paper_tables(connection, {})
+    database.fill_paper_and_default_tables(connection, {})
     claim_tests.fill_pairs_and_claim_tests(connection)
     yield connection
     connection.close()

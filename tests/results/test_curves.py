@@ -19,7 +19,7 @@ def test_hopeless_methods_do_not_stretch_the_axis_of_differences():
 def test_losses_that_beat_no_baseline_are_shown_whole():
     simplest = {"low": 6.0, "high": 6.0, "uniform": 6.2, "unigram": 5.5, "floor": None}
     rows = [row("mix", step=step, nll=nll, **simplest) for step, nll in ((0, 7.0), (10, 6.0))]
-    (panel,) = figure_panels.loss_panels(rows)
+    (panel,) = figure_panels.domain_loss_panels(rows)
     assert panel.y_limits == pytest.approx((5.88, 7.12))
 
 

@@ -18,10 +18,10 @@ from pipeline.results.database_reader import (
     connect,
     connect_results_database,
     frame,
-    given_or_newest_database,
+    given_or_default_database,
     select_rows_keeping_nulls,
 )
-from pipeline.results.number_marks import read_doubts
+from pipeline.results.number_marks import read_doubts_by_method
 from pipeline.results.query import answer_query, describe_claims
 from pipeline.results.why import explain_artifact
 from pipeline.runtime import atomic_files, made_from
@@ -113,9 +113,9 @@ def test_the_database_that_was_made_last_is_asked(tmp_path, monkeypatch, in_turn
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
         os.utime(name, (time, time))
-    assert given_or_newest_database(None) == Path(asked)
+    assert given_or_default_database(None) == Path(asked)
     # The one that is named is asked, whatever else there is.
-    assert given_or_newest_database(Path(WHOLE)) == Path(WHOLE)
+    assert given_or_default_database(Path(WHOLE)) == Path(WHOLE)
 
 
 def test_nobody_is_told_to_delete_a_file(tmp_path):
@@ -226,7 +226,7 @@ def test_a_view_that_an_older_database_lacks_is_told_as_such(tmp_path, view):
         insert(connection, "experiment", name="e", baseline="mix", config="{}")
         connection.execute(f"drop view {view}")
     asked = {
-        "doubtful_runs": [advise, lambda d: read_doubts(connect(d), "x")],
+        "doubtful_runs": [advise, lambda d: read_doubts_by_method(connect(d), "x")],
         "claims": [describe_claims, lambda d: answer_query("from Claims", d)],
     }[view]
     for ask in (

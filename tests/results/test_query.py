@@ -11,7 +11,7 @@ import pytest
 from pike_mixing.errors import InputError
 from pipeline.results.advice import advise
 from pipeline.results.query import (
-    _claim_lines,
+    _claim_report_lines,
     answer_query,
     describe_claims,
     describe_tables_and_figures,
@@ -72,14 +72,14 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     assert lines[1].startswith(f"{first['claim']}: {first['verdict']}")
     # Certainty stands beside the verdict where there was a test; what is exact needs none.
     for p, told in ((0.0441, " (p = 0.044)"), (0.0, ""), (None, "")):
-        (_, line, *_) = _claim_lines([first | {"ours": None, "ours_low": None, "p_holm": p}])
+        (_, line, *_) = _claim_report_lines([first | {"ours": None, "ours_low": None, "p_holm": p}])
         assert line == f"{first['claim']}: {first['verdict']}{told}"
     assert " ".join(lines[2].split()) in first["statement"]
     assert lines[-1].endswith(": docs/claims.md")
     # What was decided stands first, each verdict under its number of claims.
     verdicts = ("not run", "supported", "too few seeds", "contradicted", "supported")
     mixed = [{**first, "claim": f"c{n}", "verdict": one} for n, one in enumerate(verdicts)]
-    heads = [line for line in _claim_lines(mixed) if not line.startswith(" ")][:-3]
+    heads = [line for line in _claim_report_lines(mixed) if not line.startswith(" ")][:-3]
     order = (("2 supported", 1, 4), ("1 contradicted", 3), ("1 too few seeds", 2), ("1 not run", 0))
     wanted = [[head, *(f"c{n}: {head[2:]}" for n in claims)] for head, *claims in order]
     assert heads == [*itertools.chain(*wanted)]
@@ -90,14 +90,16 @@ def test_the_questions_asked_most_have_commands(made, tmp_path, monkeypatch, cap
     ).splitlines()
     own = "    The paper's own tables contradict it: pike-glam-init is 6.33 % below pike "
     assert f"{own}(glam, 750M, 0-shot)" in about
-    assert "    s / m: pike over mix" in _claim_lines([first | {"cell": "s / m: pike over mix"}])
+    assert "    s / m: pike over mix" in _claim_report_lines(
+        [first | {"cell": "s / m: pike over mix"}]
+    )
     for given, wrong in (
         ({"claim": "Pike-over-doremi"}, "'Pike-over-doremi' is unknown: did you mean 'pike-over-d"),
         ({"database": Path("pike-over-doremi")}, "type `pike claims --claim pike-over-doremi`"),
     ):
         with pytest.raises(InputError, match=wrong):
             describe_claims(**{"database": made / "pike.duckdb", **given})
-    assert [*_claim_lines([])] == ["This experiment has none of the paper's claims."]
+    assert [*_claim_report_lines([])] == ["This experiment has none of the paper's claims."]
     narrow = answer_query("FROM claims", made / "pike.duckdb").splitlines()
     assert narrow[0].split() == ["claim", "statement", "ours", "verdict", "p_holm"]
     assert "all columns: `pike query 'select * FROM claims'`" in caplog.text
