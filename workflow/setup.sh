@@ -45,8 +45,10 @@ trap 'exit 143' TERM
 "$python" -m venv "$folder"
 cat >"$folder/constraints.txt"
 if [ -n "$hashed" ]; then
-  "$folder/bin/python" -m pip install --disable-pip-version-check --quiet --no-deps --require-hashes --requirement "$hashed" ||
+  "$folder/bin/python" -m pip install --no-compile --disable-pip-version-check --quiet --no-deps --require-hashes --requirement "$hashed" ||
     fail "the package index does not answer, or gives other files than $hashed names: then make setup HASHED= takes them by their versions alone"
 fi
-"$folder/bin/python" -m pip install --disable-pip-version-check --quiet ${index:+--extra-index-url "$index"} \
+"$folder/bin/python" -m pip install --no-compile --disable-pip-version-check --quiet ${index:+--extra-index-url "$index"} \
   --constraint "$folder/constraints.txt" --editable ".[$extras]"
+# pip would compile with one core, and tests that nobody runs. Some packages have templates that are no Python.
+"$folder/bin/python" -m compileall -qq -j 0 -x '/tests/' "$folder/lib" || :
