@@ -182,7 +182,7 @@ def once(cell: Cell, random: np.random.Generator, *, others: bool) -> dict[str, 
         assert half is not None
         result["missed"] = int(abs(found.difference) > half)
         result["false"] = int(p is not None and p < LEVEL)
-        factor = mean_difference.width_factor_of_unseen_documents(found)
+        factor = mean_difference.width_ratio_to_interval_without_unseen(found)
         result["wide"] = int(factor >= verdicts.WIDE)
         result["missed_wide"] = result["wide"] * result["missed"]
     if others:

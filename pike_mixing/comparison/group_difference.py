@@ -56,7 +56,7 @@ def estimate_group_difference(
     base = replace(base, unseen=float((sum if shared else max)(shift_K)))
     if not of_recipes:
         return replace(base, seeds=min(len(group[0].by_seed_S) for group in groups))
-    of_groups = [run_means_and_document_errors(group, weight_K) for group in groups]
+    of_groups = [run_means_and_error_terms(group, weight_K) for group in groups]
     variances = [means_S.var(ddof=1) / len(means_S) for means_S, _ in of_groups]
     both = sum(error_SxN.var(axis=0, ddof=1).sum() / len(error_SxN) for _, error_SxN in of_groups)
     # What is rounding of equal runs is no spread.
@@ -87,7 +87,7 @@ def _difference_of_run_means(
     return replace(first, by_seed_S=mean, error_SxG=error_G)
 
 
-def run_means_and_document_errors(
+def run_means_and_error_terms(
     parts: Sequence[DocumentDifferences], weight_K: Floats
 ) -> tuple[Floats, Floats]:
     """The runs' means [S] over tasks, and what each document adds to each of them [S x N].

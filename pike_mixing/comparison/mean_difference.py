@@ -279,7 +279,7 @@ def half_width(estimate: Estimate, error_level: float = LEVEL) -> float | None:
     return math.hypot(seeds, items)
 
 
-def width_factor_of_unseen_documents(estimate: Estimate) -> float:
+def width_ratio_to_interval_without_unseen(estimate: Estimate) -> float:
     """How many times as wide the interval is as one without `unseen`; 1 where there is none."""
     without = half_width(replace(estimate, unseen=0.0))
     if not estimate.unseen or without is None:

@@ -21,7 +21,7 @@ from pike_mixing.comparison.detectable import (
 from pike_mixing.comparison.group_difference import (
     estimate_group_difference,
     find_outlying_run,
-    run_means_and_document_errors,
+    run_means_and_error_terms,
 )
 from pike_mixing.comparison.mean_difference import (
     LEAST_DOCUMENTS,
@@ -264,7 +264,7 @@ def _build_row(
         is_same=all(
             np.array_equal(one.one.value_AxI.mean(0), one.one.value_BxI.mean(0)) for one in facts
         ),
-        wide=mean_difference.width_factor_of_unseen_documents(found) >= WIDE,
+        wide=mean_difference.width_ratio_to_interval_without_unseen(found) >= WIDE,
         smallest_shown=detectable_difference(found, level) if known else None,
         runs_wanted=_runs_wanted(found, level) if open_ and about_recipes else None,
         items_wanted=_items_wanted(facts, found, level) if open_ else None,
@@ -281,7 +281,7 @@ def _outlying_run_warnings(tasks: Sequence[_Task], runs: Runs) -> list[str]:
     for fact in tasks:
         for side, group in enumerate(fact.groups):
             if (
-                place := find_outlying_run(*run_means_and_document_errors([group], np.ones(1)))
+                place := find_outlying_run(*run_means_and_error_terms([group], np.ones(1)))
             ) is not None:
                 name = f"{runs[side][place].name} of side {'AB'[side]}"
                 if len(fact.groups) == 1:

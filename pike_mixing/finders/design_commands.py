@@ -65,7 +65,9 @@ def proposed_csv_with_stderr_notes(arguments: argparse.Namespace) -> str:
     pattern = arguments.weight_columns or swarm_table.WEIGHT
     if arguments.metrics is not None:
         columns = table_files.read_csv_or_parquet(arguments.table)
-        pattern = swarm_table.pair_pattern(columns, arguments.weight_columns, swarm_table.WEIGHT)
+        pattern = swarm_table.column_pattern_in_file(
+            columns, arguments.weight_columns, swarm_table.WEIGHT
+        )
     writer.writerow([pattern.replace("*", domain) for domain in domains])
     writer.writerows([f"{value:.6f}" for value in weights_K] for weights_K in new_NxK)
     return text.getvalue().rstrip()

@@ -142,7 +142,7 @@ def _locate_columns(
     return result
 
 
-def pair_pattern(columns: Columns, asked_pattern: str | None, usual_pattern: str) -> str:
+def column_pattern_in_file(columns: Columns, asked_pattern: str | None, usual_pattern: str) -> str:
     """How a file of a pair names weights or losses: as asked, as usual, or by any name."""
     return asked_pattern or (usual_pattern if matching_columns(columns, usual_pattern) else "*")
 
@@ -260,7 +260,7 @@ def _join_ratio_and_metric_tables(
         (metrics, second, loss_pattern, LOSS, "loss", 1),
     ):
         own = {name: values for name, values in columns.items() if name not in LABELS}
-        pattern = pair_pattern(own, given, usual)
+        pattern = column_pattern_in_file(own, given, usual)
         located = _locate_columns(path, own, pattern, what, least=least)
         result |= {usual.replace("*", name): own[column] for name, column in located.items()}
         found.append({name: usual.replace("*", name) for name in located})

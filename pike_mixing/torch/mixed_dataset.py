@@ -237,7 +237,7 @@ class MixedDataset(IterableDataset[Any]):
         if self._compared:
             return
         if parallel.world_size(group) > 1:
-            row_checks.refuse_cut_streams(self._datasets)
+            row_checks.refuse_streams_split_by_process(self._datasets)
             row_checks.refuse_domains_unlike_group(self._datasets, group)
         if self.columns != "any":
             rows = row_checks.read_first_rows(self._datasets)
@@ -309,7 +309,7 @@ class MixedDataset(IterableDataset[Any]):
                 "another MixedDataset): leave `place` away"
             )
         if not (self._place and self._place[1] == 1) and parallel.world_size() > 1:
-            row_checks.refuse_cut_streams(self._datasets)
+            row_checks.refuse_streams_split_by_process(self._datasets)
         # One worker is enough; and workers cannot ask the other processes.
         if not self._compared and not (worker and worker.id):
             if not worker:

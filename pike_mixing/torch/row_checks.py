@@ -250,7 +250,7 @@ def take_next_dataset_name(settings: Mapping[str, Any]) -> str:
     return f"{hashlib.sha1(text.encode()).hexdigest()}/{_numbers[text]}"
 
 
-def refuse_cut_streams(datasets: Mapping[str, Any]) -> None:
+def refuse_streams_split_by_process(datasets: Mapping[str, Any]) -> None:
     """Refuses streams of `datasets` that give this process a part of their rows."""
     for name, dataset in datasets.items():
         cut: Any = getattr(dataset, "_distributed", None)

@@ -45,7 +45,7 @@ COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
 
-def _find_config_of_result(file: Path, own_results: str) -> str | None:
+def _find_other_config_of_result(file: Path, own_results: str) -> str | None:
     """The configuration in whose results folder a file lies; None where there is no such folder.
 
     It is one of those that are shipped, or what that folder was begun with.
@@ -168,7 +168,7 @@ class JobEstimates:
         where = f"target of {plan.origin}"
         # Who named a configuration means its files.
         is_named = plan.origin != str(output_root.DEFAULT_CONFIG)
-        if not (near and is_named) and (config := _find_config_of_result(at, plan.results)):
+        if not (near and is_named) and (config := _find_other_config_of_result(at, plan.results)):
             raise InputError(f"{where}: {str(at)!r} is of {config}: type --config {config}")
         if near:
             raise InputError(f"{where}: nothing makes {str(at)!r}: did you mean {near[0]!r}?")
@@ -232,5 +232,5 @@ class JobEstimates:
     def _database_bytes(self) -> int:
         """Bytes of the database of all runs, which those of some are smaller than."""
         evaluated = sum(self.estimate("evaluate", run).disk_bytes for run in self.plan.evaluations)
-        records = sum(map(run_estimates.step_record_bytes, self.plan.runs.values()))
+        records = sum(map(run_estimates.all_step_records_bytes, self.plan.runs.values()))
         return EMPTY_DATABASE + records + evaluated

@@ -200,7 +200,7 @@ def estimate_training(
         device_bytes=int(each),
         host_bytes=devices * (PROCESS_BYTES["accelerator"] if device.memory_bytes else of_cpu)
         + saved,
-        disk_bytes=(checkpoint_count(values) + 2) * saved + step_record_bytes(values),
+        disk_bytes=(checkpoint_count(values) + 2) * saved + all_step_records_bytes(values),
         seconds=step * recipe["steps"],
         devices=devices,
         sharded=sharded,
@@ -215,7 +215,7 @@ def checkpoint_count(values: Settings) -> int:
     return 1 + math.ceil(steps / every)
 
 
-def step_record_bytes(values: Settings) -> int:
+def all_step_records_bytes(values: Settings) -> int:
     """Bytes of the records of a run's steps."""
     return RECORD_BYTES * values["training"]["steps"] * (1 + 2 * len(values["domains"]))
 

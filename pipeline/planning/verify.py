@@ -363,7 +363,7 @@ def _remake_instruction(
     away = [p for p in several if p.is_symlink() or atomic_files.kind_of_existing_non_file(p)]
     unmarked = _unmarked_files_by_ownership_mark(several, stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]
-    away += [mark for mark in unmarked if ownership.is_blocked_mark(mark)]
+    away += [mark for mark in unmarked if ownership.is_mark_place_blocked(mark)]
     if unmarked and has_own_folder:
         away = [folder]
     first = f"rm -rf {shlex.join(map(str, away))} && " if away else ""

@@ -14,7 +14,7 @@ RUN_NAMES = ("scenario", "model_name", "method_name", "seed", "domains", "tokeni
 
 
 @dataclasses.dataclass(frozen=True)
-class PlannedRun:
+class PlannedRunSettings:
     """Where one run's records lie, and what it was asked to do."""
 
     folder: str
@@ -44,7 +44,7 @@ class Experiment:
     """The results folder; paths in the lineage are relative to it."""
     config: dict[str, object]
     """The whole configuration: shown in the report; its methods' order is that of the tables."""
-    runs: dict[str, PlannedRun]
+    runs: dict[str, PlannedRunSettings]
     """Runs by name; scenarios are in the order of their first runs."""
     corpora: dict[str, str]
     """Folders of the packed corpora by tokenizer/source."""

@@ -199,7 +199,7 @@ def _zero_ended_series(part: list[Row]) -> list[Series]:
     return lines
 
 
-def panels_laid_out_by_view(rows: list[Row]) -> list[Panel]:
+def panels_of_layout_rows(rows: list[Row]) -> list[Panel]:
     """Panels that the view itself lays out: place, labels, lines and limits are columns of it.
 
     Bands (low, high), a line of reference and limits (bottom, top) are optional; a view that has a

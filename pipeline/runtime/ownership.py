@@ -34,7 +34,7 @@ def refuse_foreign_output(path: Path, stage: str, inputs: Sequence[Path] = ()) -
         read = Path(os.path.realpath(one))
         if place == read or place in read.parents or read in place.parents:
             raise InputError(f"{path} is, holds or lies in the input {one}: give another --out")
-    if stage in MAKE_FILES and is_blocked_mark(own := path.parent / MARK):
+    if stage in MAKE_FILES and is_mark_place_blocked(own := path.parent / MARK):
         raise InputError(f"{own} is a folder, a pipe or a link, and no mark of ours: delete it")
     if stage in MAKE_FILES and path.is_dir():
         raise InputError(f"{path} is a folder, and `pike {stage}` makes a file: name one in --out")
@@ -75,7 +75,7 @@ def write_mark(final_path: Path, stage: str, current_path: Path) -> None:
         file.write(b"".join(b"\n" + _mark_line(stage, name) for name in names))
 
 
-def is_blocked_mark(mark: Path) -> bool:
+def is_mark_place_blocked(mark: Path) -> bool:
     """Whether a folder, a pipe or a link is in the place of a mark."""
     return mark.is_symlink() or (mark.exists() and not mark.is_file())
 

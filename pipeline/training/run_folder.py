@@ -137,7 +137,7 @@ class RunFolder:
 
     def _find_resumable_checkpoint_and_read_starts(self) -> Path | None:
         """The checkpoint to go on from, or None; the folder is one of a run's own."""
-        _refuse_deleting_foreign_files(self.folder)
+        _refuse_foreign_files_to_delete(self.folder)
         manifest = self.folder / atomic_files.MANIFEST
         recipe, finished = self.work.training, manifest.exists()
         if not self.starts_file.exists() or made_from.is_restart_forced(manifest):
@@ -255,7 +255,7 @@ class RunFolder:
         )
 
 
-def _refuse_deleting_foreign_files(folder: Path) -> None:
+def _refuse_foreign_files_to_delete(folder: Path) -> None:
     """Refuses a folder in which training would clear away what no training wrote."""
     result = [
         entry

@@ -26,7 +26,7 @@ def test_every_figure_of_the_paper_has_a_kind_and_a_view_that_lays_it_out(create
 
 
 def test_a_view_says_where_its_lines_and_limits_are():
-    (panel,) = figure_panels.panels_laid_out_by_view(
+    (panel,) = figure_panels.panels_of_layout_rows(
         [
             row(0, 1.0, reference=5.0, reference_label="end", bottom=0.0, low=0.5, high=2.0),
             row(1, 2.0, low=1.5, high=3.0),
@@ -41,7 +41,7 @@ def test_a_view_says_where_its_lines_and_limits_are():
 
 
 def test_an_upper_limit_of_zero_is_one():
-    (panel,) = figure_panels.panels_laid_out_by_view([row(0, -1.0, bottom=-2.0, top=0.0)])
+    (panel,) = figure_panels.panels_of_layout_rows([row(0, -1.0, bottom=-2.0, top=0.0)])
     assert panel.y_limits == (-2.0, 0.0)
 
 
