@@ -58,6 +58,8 @@ def own_faults_told(rule: str) -> Iterator[None]:
         if isinstance(error, SyntaxError):
             place = f"{error.filename}:{error.lineno}"
         said = " ".join(str(error).split())
+        if "NoneType" in said:
+            said += ", and a signal is None if `needs` does not ask for it"
         raise InputError(
             f"rule: {rule!r} fails: {type(error).__name__}: {said} ({place}): mend it there"
         ) from error

@@ -50,7 +50,8 @@ def with_checked_signals_and_answer(
         _refuse_problems(where, state_problems(answer))
         weights_K = self.weights(answer, signals.step + 1)
         if problem := share_problem(weights_K, K, total=1.0):
-            _refuse_problems(where, [f"the next weights: {problem}{_weights_remedy(weights_K)}"])
+            remedy = _weights_remedy(weights_K, signals)
+            _refuse_problems(where, [f"the next weights: {problem}{remedy}"])
         return answer
 
     return checked_hook
@@ -138,13 +139,22 @@ def share_problem(share_K: Any, K: int, total: float) -> str | None:
     return None
 
 
-def _weights_remedy(weights_K: Any) -> str:
+def _weights_remedy(weights_K: Any, signals: Signals) -> str:
     """What to do about a rule's next weights, where their numbers alone are wrong."""
     if not _is_exact_ndarray(weights_K) or weights_K.dtype.kind not in "iuf" or weights_K.ndim != 1:
         return ""
     total = float(np.sum(weights_K))
     if np.isfinite(total) and total > 0 and np.min(weights_K) >= 0:
         return f": the rule's weights sum to {total:.9g}: have it divide them by their sum"
+    if (
+        np.isnan(total)
+        and (loss_K := signals.loss_K) is not None
+        and (unseen := int(np.isnan(loss_K).sum()))
+    ):
+        return (
+            f": {unseen} of {len(loss_K)} domains had no row at this step, and their loss is NaN: "
+            "if the rule is yours, have it keep the last loss of such a domain"
+        )
     return (
         ": if the rule is yours, it divides by 0 or subtracts too much; else the signals are too "
         "large or too small, as those of a training that diverges"

@@ -230,14 +230,19 @@ def _remarks_on_multiple_epochs(plan: Plan, paths: Mapping[str, str]) -> list[st
 
     Nothing where the files of a domain are not here, and of a schedule.
     """
-    size_of = {d: sum(f.stat().st_size for f in _files_matching(path)) for d, path in paths.items()}
+    files_of = {domain: _files_matching(path) for domain, path in paths.items()}
+    size_of = {domain: sum(f.stat().st_size for f in files) for domain, files in files_of.items()}
     if len(plan.starts) > 1 or not all(size_of.values()):
         return []
     share_of = dict(zip(plan.domains, plan.shares[0], strict=True))
     longest = max(size_of[domain] / share_of[domain] for domain in paths)
     times_of = {domain: longest * share_of[domain] / size_of[domain] for domain in paths}
+    packed = any(
+        f.suffix in (".gz", ".zst", ".parquet") for files in files_of.values() for f in files
+    )
+    by = "bytes of files" + " (compressed ones have more text)" * packed
     return [
-        f"{domain}: read about {times:,.0f} times until the largest domain ends, by bytes of files"
+        f"{domain}: read about {times:,.0f} times until the largest domain ends, by {by}"
         for domain, times in times_of.items()
         if times >= 2
     ]

@@ -47,8 +47,11 @@ def text_field_problem(path: Path, field: str | None, domain: str) -> str | None
         found = f"has no text in the field {field!r}"
     else:
         return None
-    example = next((name for name, is_text in fields.items() if is_text), "FIELD")
-    return f"--field: domain {domain!r}: {path} {found}: type, for example, {domain}={example}"
+    texts = [name for name, is_text in fields.items() if is_text]
+    advice = f"type, for example, {domain}={texts[0]}"
+    if len(texts) != 1:
+        advice = f"type {domain}=FIELD, with the name of the field that has the text"
+    return f"--field: domain {domain!r}: {path} {found}: {advice}"
 
 
 def _read_text_flag_by_field(path: Path) -> TextFlagByField:

@@ -41,6 +41,8 @@ EMPTY_DATABASE, UNTRAINED_TOKENIZER = 2**23, 2**25
 """Bytes of a database without runs, and of a tokenizer that is given, at most."""
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size, and has no files here."""
+ASKED_WITHOUT_TARGETS = ("table", "figure", "database", "article", "report")
+"""Rules of which the workflow makes all, unless files are named."""
 COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
@@ -126,28 +128,26 @@ class JobEstimates:
         for work in self.plan.work_names:
             if work.rule == "theory" or (work.rule in TRAINS and self.explain_refusal(work.name)):
                 continue
-            if self.targets and work not in self._jobs_needed_by_targets:
+            if work not in self._needed_jobs:
                 continue
             if self.targets or work.rule != "database_of_selection":
                 yield work
 
     def runs_trained_or_refused(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
-        return [
-            run
-            for run in self.plan.runs
-            if not self.targets or ("pretrain", run) in self._jobs_needed_by_targets
-        ]
+        return [run for run in self.plan.runs if ("pretrain", run) in self._needed_jobs]
 
     @functools.cached_property
-    def _jobs_needed_by_targets(self) -> set[WorkName]:
-        """The jobs of the targets and all that these stand on.
+    def _needed_jobs(self) -> set[WorkName]:
+        """The jobs of the targets, or of all results, and all that these stand on.
 
         Raises:
             InputError: nothing makes a target.
         """
         reads, result = rule_inputs.RuleInputs(self.plan), set[WorkName]()
         waiting = [self._maker_of_target_file(target) for target in self.targets]
+        if not self.targets:
+            waiting = [work for work in self.plan.work_names if work.rule in ASKED_WITHOUT_TARGETS]
         while waiting:
             if (job := waiting.pop()) not in result:
                 result.add(job)

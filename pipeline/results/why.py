@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -293,7 +294,12 @@ class _LineageTree:
         for value in self._values.pop(name.partition("/")[2], ()):
             yield f"{detail}{value}"
         yield f"{detail}{row['path']}" + (f"  sha256 {row['sha256'][:16]}" if row["sha256"] else "")
-        facts = row["facts"]
+        facts, settings = row["facts"], json.loads(row["settings"] or "{}")
+        if "rule" in settings:
+            own = _settings_text(settings["method"])
+            yield f"{detail}rule {settings['rule']}" + (f", {own}" if own else "")
+        if chosen := facts.get("chosen"):
+            yield f"{detail}chosen: {_settings_text(chosen)}"
         if shown := [f"{key} {facts[key]}" for key in FACTS if facts.get(key)]:
             # Checksums by their first digits.
             yield detail + re.sub(r"\b([0-9a-f]{16})[0-9a-f]{48}\b", r"\1", ", ".join(shown))
@@ -310,3 +316,8 @@ class _LineageTree:
     def _is_stale(self, name: str) -> bool:
         """Whether the artifact, or anything that it was made from, is out of date."""
         return name in self._stale or any(map(self._is_stale, self._lineage[name]["inputs"]))
+
+
+def _settings_text(settings: Mapping[str, Any]) -> str:
+    """Each setting and its value, as JSON writes it."""
+    return ", ".join(f"{name} {json.dumps(value)}" for name, value in settings.items())

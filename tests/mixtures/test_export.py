@@ -760,14 +760,15 @@ def test_a_field_that_the_first_records_lack_is_refused(said, tmp_path, name):
     start = f"--field: domain 'web': {tmp_path / name} has no "
     told = said(*words, code=2)
     assert f"{start}field 'text', but content, stars" in told
-    assert told.endswith(": type, for example, web=content\n")
+    # It may be `meta.text`, too, and of a CSV file any column.
+    assert told.endswith(": type web=FIELD, with the name of the field that has the text\n")
     said(*words, "--field", "web=content")
     if ".csv" not in name:
         said(*words, "--field", "web=meta.text")
         assert f"{start}field 'meta.body', but" in said(*words, "--field", "web=meta.body", code=2)
         for field in ("stars", "meta", "meta.n"):
             told = said(*words, "--field", f"web={field}", code=2)
-            assert f"{start}text in the field '{field}': type, for" in told
+            assert f"{start}text in the field '{field}': type web=FIELD" in told
     # What cannot be opened here is the trainer's affair.
     (tmp_path / name).write_bytes(b"\x1f\x8b\xff")
     said(*words)
@@ -807,6 +808,10 @@ def test_small_domains_are_named_with_how_often_they_are_read(tmp_path, capsys):
     assert main(["export", "interleave-datasets", *words]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "read about" in line]
     assert told == ["  code: read about 6 times until the largest domain ends, by bytes of files"]
+    (tmp_path / "code/1.txt").rename(tmp_path / "code/1.txt.gz")
+    zipped = [word.replace("/code/*.txt", "/code/*.gz") for word in words]
+    assert main(["export", "interleave-datasets", *zipped]) == 0
+    assert "by bytes of files (compressed ones have more text)\n" in capsys.readouterr().err
     # Nothing is said where the files of a domain are elsewhere.
     assert main(["export", "interleave-datasets", *words[:-1], "tickets=/away/*.txt"]) == 0
     assert "read about" not in capsys.readouterr().err

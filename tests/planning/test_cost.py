@@ -146,6 +146,15 @@ def test_the_page_has_the_budget_of_each_source():
     assert left == set()
 
 
+def test_text_that_no_run_reads_is_not_counted(config):
+    values = config()
+    values["sources"]["unread"] = values["sources"]["like-en"]
+    counted = job_estimates.JobEstimates(
+        planner.plan(values, "config.yaml"), accelerators.accelerator_of_name("cpu")
+    ).counted_jobs_from_scratch()
+    assert {name for rule, name in counted if rule == "download"} == {*config()["sources"]}
+
+
 def test_a_target_counts_itself_and_what_it_needs():
     def jobs_of(*targets):
         work = job_estimates.JobEstimates(

@@ -69,6 +69,10 @@ STATISTICS = "return Needs(statistics=StatisticsNeed(first=900, every=900, fresh
             {"before": "1 / 0"},
             r"fails: ZeroDivisionError: division by zero \(.*mine\.py:6, in <mod",
         ),
+        (
+            {"needs": "return Needs()", "observe": "signals.loss_K.sum(); return state"},
+            r"has no attribute 'sum', and a signal is None if `needs` does not ask for it \(",
+        ),
         ({"before": "x = ("}, r"fails: SyntaxError: '\(' was never closed .*mine\.py:6\): mend it"),
         ({"init": 'raise ValueError("two\\nlines")'}, r"ValueError: two lines \(.*mine\.py:14"),
         (

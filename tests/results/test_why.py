@@ -24,6 +24,7 @@ def test_a_checkpoint_leads_to_revisions_and_code(made):
     manifest = atomic_files.read_json(made / "runs/real/tiny/pike/seed0/manifest.json")
     assert f"weights_sha256 {manifest['weights_sha256'][:16]}, data" in text
     assert f"[pretrain, code {manifest['code']['fingerprint']}" in text
+    assert "\n      rule pike, every 10, first 10, zeta1 0.05, zeta2 0.005\n" in text
 
 
 def test_a_table_leads_to_every_source_and_unfolds_each_once(made):

@@ -207,6 +207,21 @@ def test_what_is_no_answer_is_told_by_the_hook_that_gives_it(hook, answer, messa
     assert str(caught.value).startswith(f"Answers{message}")
 
 
+def test_weights_of_a_domain_without_rows_are_told_what_its_loss_is():
+    @dataclasses.dataclass(frozen=True)
+    class Proportional(Answers):
+        def needs(self):
+            return Needs(losses=True)
+
+        def observe(self, state, signals):
+            return {"weights_K": signals.loss_K / signals.loss_K.sum()}
+
+    method = Proportional("", None)
+    signals = Signals(7, 4, count_K=np.array([4, 0]), loss_K=vector(2, math.nan))
+    with pytest.raises(InputError, match=r"1 of 2 domains had no row at this step, and their loss"):
+        method.observe(method.init(DOMAINS, 0), signals)
+
+
 @pytest.mark.parametrize("rounding", ["largest-remainder", "systematic"])
 def test_a_method_that_deals_rows_itself_does_so_whatever_the_rounding(rounding):
     # Its weights are 1/2 each.
