@@ -132,6 +132,12 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             second.write_text(block)
             assert planner.plan_config_files([whole, second], {})[0].runs
             continue
+        if "swarms:" in block:
+            # A second file beside the template.
+            (own_modules / "second.yaml").write_text(block)
+            files = [documented.ROOT / "config" / "config.yaml", own_modules / "second.yaml"]
+            assert planner.plan_config_files(files, {})[0].runs
+            continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.
             nano = planner.read_config_file(

@@ -11,6 +11,7 @@ OURS = {
     "table/table2": "table/perplexity",
     "why table2": "why perplexity",
     "results/mine/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
+    "results/search/pike.duckdb": "results/pike.duckdb --scenario words --model tiny",
     "results/own/pike.duckdb --models conflict/pico/mine conflict/pico/pike": (
         "results/pike.duckdb --models words/tiny/pike words/tiny/mix"
     ),
