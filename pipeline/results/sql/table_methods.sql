@@ -31,13 +31,14 @@ overhead as (
     group by all
 ),
 
-against as (
-    select d.*, unnest([
-        {'is': d.against = e.baseline, 'place': 2000, 'label': 'mean loss against '},
-        {'is': d.against = e.oracle, 'place': 2001, 'label': 'regret against '}
-    ]) as role
+compared as (
+    select d.*, c.*
     from method_differences as d
     cross join experiment as e
+    cross join lateral (values
+        (e.baseline, 2000, 'mean loss against '), (e.oracle, 2001, 'regret against ')
+    ) as c (reference, place, label)
+    where d.against = c.reference
 ),
 
 cells as (
@@ -46,10 +47,9 @@ cells as (
         'lower' as better, significant, null as pairs
     from domains_tested
     union all
-    select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
+    select scenario, model, method, place, label || against, 'nats', nll_difference,
         (nll_high - nll_low) / 2, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference), seeds
-    from against
-    where role.is
+    from compared
     union all
     select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null, null, null
     from effective
@@ -62,8 +62,8 @@ cells as (
     from method_averages
     union all
     select scenario, model, method, 2005, 'paired seeds', null, seeds, null, 0, null, null, null
-    from against
-    where role.is and role.place = 2000
+    from compared
+    where place = 2000
 )
 
 select
