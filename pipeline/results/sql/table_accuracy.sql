@@ -41,7 +41,7 @@ below as (
     select 0 as place, * exclude (in_mean) from known
     union all
     select 1, scenario, model, shots, formulation, metric, 'mean',
-        mean_of_all(chance, chance), avg(overlap order by overlap), null
+        mean_of_all(chance, chance), ordered_mean(overlap), null
     from known
     where in_mean
     group by all

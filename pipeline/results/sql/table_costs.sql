@@ -9,7 +9,7 @@ with timed as (
 ),
 
 phases as (
-    select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
+    select r.scenario, r.model, r.method, t.phase, ordered_mean(100 * t.share) as value,
         half_over(100 * t.share) as error
     from timings as t
     join timed as r using (run)
@@ -17,8 +17,8 @@ phases as (
 ),
 
 times as (
-    select scenario, model, method, avg(wall_seconds order by wall_seconds) as seconds,
-        half_over(wall_seconds) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
+    select scenario, model, method, ordered_mean(wall_seconds) as seconds,
+        half_over(wall_seconds) as seconds_half, ordered_mean(tokens_per_second) as speed,
         half_over(tokens_per_second) as speed_half
     from timed
     group by all

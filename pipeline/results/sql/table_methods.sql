@@ -8,21 +8,21 @@
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
-    select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains, half_over(e.effective) as error
+    select r.scenario, r.model, r.method, ordered_mean(e.effective) as domains, half_over(e.effective) as error
     from late_domains as e
     join runs as r using (run)
     group by all
 ),
 
 paced as (
-    select r.run, r.scenario, r.model, r.method, r.seed, r.device, avg(s.seconds order by s.seconds) as seconds
+    select r.run, r.scenario, r.model, r.method, r.seed, r.device, ordered_mean(s.seconds) as seconds
     from steps as s
     join runs as r using (run)
     group by all
 ),
 
 overhead as (
-    select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
+    select a.scenario, a.model, a.method, 100 * (ordered_mean(a.seconds / b.seconds) - 1) as percent,
         100 * half_over(a.seconds / b.seconds) as error
     from paced as a
     join paced as b using (scenario, model, seed, device)

@@ -59,7 +59,7 @@ shares as (
 ),
 
 chosen as (
-    select domain, method, place, avg(weight order by weight) as weight, avg(share order by share) as share
+    select domain, method, place, ordered_mean(weight) as weight, ordered_mean(share) as share
     from shares
     where weight is not null
     group by all
