@@ -1,8 +1,7 @@
 -- Means of a method over its seeds that lie on another side of the baseline's mean than they do over the seeds
 -- that both have. Of perplexities column_position is the domain's in table_perplexity; of accuracies it is null.
 with by_run as (
-    select scenario, model, method, seed, domain_position as column_position, null as task, null as shots,
-        null as formulation, null as metric, perplexity as value
+    select scenario, model, method, seed, domain_position as column_position, perplexity as value
     from validation
     where final
     union all by name
