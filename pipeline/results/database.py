@@ -122,7 +122,7 @@ def _fill_tables(
     }
     for table, fill in fills.items():
         if table in read:
-            with sql_views.explain_failure(*sql_views.READ_TO_FILL[table]):
+            with sql_views.explain_failure(*sql_views.views_read_to_fill(table)):
                 fill()
     connection.execute("commit")
 
