@@ -28,26 +28,18 @@ OUTPUTS = {"table": ".md", "figure": ".svg"}
 EMPTY = "Empty: no selected run has what it shows."
 """What a table or figure without a cell says."""
 
-DERIVED = {
-    "accuracy_tests": ("accuracies", "choices"),
+FILLED_FROM = {
+    "accuracy_tests": (
+        "accuracies", "choices", "claimed_pairs", "headline_accuracies", "mean_tasks",
+    ),
     "boards": ("scenario_differences",),
     "claim_tests": ("deciding_cells",),
-    "loss_tests": ("documents",),
-    "pairs": ("printed_pairs", "measured_pairs"),
-    "speedups": ("accuracies", "choices", "documents"),
-}
-"""Tables that are made when the database is built, and what they stand on."""
-
-READ_TO_FILL = {
-    "accuracy_tests": ("claimed_pairs", "headline_accuracies", "mean_tasks"),
-    "boards": ("scenario_differences",),
-    **dict.fromkeys(
-        ("claim_tests", "pairs"), ("deciding_cells", "measured_pairs", "printed_pairs")
-    ),
-    "loss_tests": ("claimed_pairs",),
-    "speedups": ("mean_tasks",),
-}
-"""The views that are read when a derived table is made."""
+    "loss_tests": ("claimed_pairs", "documents"),
+    # One step fills claim_tests, too.
+    "pairs": ("deciding_cells", "measured_pairs", "printed_pairs"),
+    "speedups": ("accuracies", "choices", "documents", "mean_tasks"),
+}  # fmt: skip
+"""Tables that are made when the database is built, and the tables and views read for it."""
 READ_BY_ALL = ("curve_runs", "doubtful_runs")
 """The views that a table or figure reads beside its own."""
 
@@ -86,16 +78,13 @@ def create_views(connection: "duckdb.DuckDBPyConnection", *wanted: str) -> None:
     While a view is created, empty tables stand for the views that it reads from: views within
     views are expanded at every use, and creating all of them took three times as long.
     """
-    names, within = views_in_order(*wanted), relations_read_by_views(*wanted)
+    names, queries = views_in_order(*wanted), view_sql_by_name()
     for name in names:
-        if name in within:
-            with explain_failure(name):
-                query = view_sql_by_name()[name]
-                connection.execute(f"create table {name} as {query} with no data")
-    for name in reversed(names):
-        drop = f"drop table {name}; " if name in within else ""
         with explain_failure(name):
-            connection.execute(f"{drop}create view {name} as {view_sql_by_name()[name]}")
+            connection.execute(f"create table {name} as {queries[name]} with no data")
+    for name in reversed(names):
+        with explain_failure(name):
+            connection.execute(f"drop table {name}; create view {name} as {queries[name]}")
 
 
 def relations_read_by_views(*wanted: str) -> set[str]:
@@ -151,13 +140,18 @@ def views_in_order(*wanted: str) -> list[str]:
             uses[name] = sorted(read & known.keys())
             waiting += uses[name]
             # Not before this view: it is there when the table is filled.
-            waiting += (view for table in read for view in READ_TO_FILL.get(table, ()))
+            waiting += (view for table in read for view in views_read_to_fill(table))
     # In one order, whatever was wanted first.
     try:
         return list(TopologicalSorter(dict(sorted(uses.items()))).static_order())
     except CycleError as error:
         circle = ", ".join(f"{name}.sql" for name in error.args[1])
         raise InputError(f"views of pipeline/results/sql read each other: {circle}") from None
+
+
+def views_read_to_fill(table: str) -> list[str]:
+    """The views that are read when a table is made, where it is made of others."""
+    return [name for name in FILLED_FROM.get(table, ()) if name in view_sql_by_name()]
 
 
 def table_and_figure_views_of(bare_name: str) -> list[str]:
@@ -213,6 +207,6 @@ def base_tables(view: str) -> set[str]:
         if name not in result:
             result.add(name)
             waiting.extend(
-                relations_read_by_query(known[name]) if name in known else DERIVED.get(name, ())
+                relations_read_by_query(known[name]) if name in known else FILLED_FROM.get(name, ())
             )
     return result & created

@@ -24,7 +24,7 @@ with timed as (
 
 times as (
     select scenario, model, method, published_scenario, published_model, published_method, metric,
-        avg(amount order by amount) as value, stddev_samp(amount order by amount) / sqrt(count(*)) as error,
+        ordered_mean(amount) as value, stddev_samp(amount order by amount) / sqrt(count(*)) as error,
         error as of_seeds, count(*) as seeds
     from timed
     group by all

@@ -13,11 +13,11 @@ select
     g.domain,
     coalesce(d.position, 1000) as domain_position,
     g.step,
-    avg(g.squared_norm order by g.squared_norm) as squared_norm,
-    avg(g.squared_norm_unbiased order by g.squared_norm_unbiased) as squared_norm_unbiased,
-    avg(g.variance order by g.variance) as variance,
-    case when avg(g.squared_norm_unbiased order by g.squared_norm_unbiased) > 0
-        then avg(g.variance order by g.variance) / avg(g.squared_norm_unbiased order by g.squared_norm_unbiased) end as noise_scale,
+    ordered_mean(g.squared_norm) as squared_norm,
+    ordered_mean(g.squared_norm_unbiased) as squared_norm_unbiased,
+    ordered_mean(g.variance) as variance,
+    case when ordered_mean(g.squared_norm_unbiased) > 0
+        then ordered_mean(g.variance) / ordered_mean(g.squared_norm_unbiased) end as noise_scale,
     count(*) as seeds
 from gradient_statistics as g
 join runs as r using (run)

@@ -24,7 +24,7 @@ stretches as (
         false as alternates,
         w.step * least(50, l.steps) // l.steps as stretch,
         max(w.step) + 1 as step,
-        avg(w.weight order by w.weight) as weight
+        ordered_mean(w.weight) as weight
     from weights as w
     join lengths as l using (run)
     anti join alternating using (run)
@@ -47,7 +47,7 @@ select
     coalesce(d.position, 1000) as domain_position,
     w.alternates,
     w.step,
-    avg(w.weight order by w.weight) as weight,
+    ordered_mean(w.weight) as weight,
     count(*) as seeds,
     case when count(*) > 1 then min(w.weight) end as low,
     case when count(*) > 1 then max(w.weight) end as high

@@ -7,10 +7,10 @@ with summed as (
         * exclude (run, seed, value, stderr, examples, chance),
         count(*) as seeds,
         max(examples) as examples,
-        avg(value order by value) as value,
+        ordered_mean(value) as value,
         stddev_samp(value order by value) as seed_sd,
-        sqrt(avg(stderr ^ 2 order by stderr ^ 2)) as item_stderr,
-        avg(chance order by chance) as chance
+        sqrt(ordered_mean(stderr ^ 2)) as item_stderr,
+        ordered_mean(chance) as chance
     from run_accuracies
     group by all
 )

@@ -46,7 +46,7 @@ trained as (
 ),
 
 by_scenario as (
-    select scenario, rung_a, label_a, rung_b, label_b, avg(tau order by tau) as tau, count(tau) as units, stddev_samp(tau order by tau) as sd
+    select scenario, rung_a, label_a, rung_b, label_b, ordered_mean(tau) as tau, count(tau) as units, stddev_samp(tau order by tau) as sd
     from single
     group by all
 ),
@@ -61,7 +61,7 @@ apart as (
 
 over_scenarios as (
     select
-        null as scenario, rung_a, label_a, rung_b, label_b, avg(tau order by tau) as tau, count(tau) as units,
+        null as scenario, rung_a, label_a, rung_b, label_b, ordered_mean(tau) as tau, count(tau) as units,
         stddev_samp(tau order by tau) as sd
     from apart
     group by rung_a, label_a, rung_b, label_b

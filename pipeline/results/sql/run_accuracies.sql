@@ -12,7 +12,7 @@ chances as (
         c.task,
         c.shots,
         c.formulation,
-        100 * avg(1 / len(c.sum_log_likelihood) order by 1 / len(c.sum_log_likelihood)) as chance
+        100 * ordered_mean(1 / len(c.sum_log_likelihood)) as chance
     from choices as c
     join final as f using (run, step)
     group by all

@@ -7,7 +7,7 @@ with entries as (
 
 asked as (
     select distinct m.method, s.seed
-    from (select methods, seeds from entries) as e
+    from entries as e
     cross join lateral unnest(e.methods) as m (method)
     cross join lateral unnest(e.seeds) as s (seed)
 ),

@@ -18,13 +18,6 @@ estimates as (
     select run, step, sum(rows) as rows from gradient_statistics group by run, step
 ),
 
-measured as (
-    select p.scenario, min(e.rows) as least, max(e.rows) as most
-    from pikes as p
-    join estimates as e using (run)
-    group by p.scenario
-),
-
 cells as (
     select p.scenario, c.*
     from pikes as p
@@ -42,9 +35,11 @@ cells as (
         ))
     ) as c (row_position, row_label, text)
     union all
-    select scenario, 2, 'batch size for estimation',
-        case when least = most then cast(least as text) else least || ' to ' || most end
-    from measured
+    select p.scenario, 2, 'batch size for estimation',
+        min(e.rows) || if(min(e.rows) < max(e.rows), ' to ' || max(e.rows), '')
+    from pikes as p
+    join estimates as e using (run)
+    group by p.scenario
 )
 
 select

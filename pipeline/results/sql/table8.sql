@@ -16,7 +16,7 @@ with measured as (
 
 select
     m.scenario, m.model, 'runs of PiKE' as section, 'method' as kind, m.row_position, m.row_label,
-    c.column_position, c.column_label, c.unit, avg(c.value order by c.value) as value,
+    c.column_position, c.column_label, c.unit, ordered_mean(c.value) as value,
     half_over(c.value) as error, c.decimals, 0 as block
 from measured as m
 cross join lateral (values

@@ -27,20 +27,13 @@ answered as (
     where n.metric <> 'overlap'
 ),
 
-tasks as (
-    select * from answered where task <> 'mean'
-),
-
-averaged as (
-    select * from answered where task = 'mean'
-),
-
 known as (
-    select t.scenario, t.model, t.shots, t.formulation, t.metric, t.task, t.in_mean,
-        max(t.chance) as chance, max(n.value) as overlap, max(t.examples) as items
-    from tasks as t
+    select a.scenario, a.model, a.shots, a.formulation, a.metric, a.task, a.in_mean,
+        max(a.chance) as chance, max(n.value) as overlap, max(a.examples) as items
+    from answered as a
     left join (select * from named where metric = 'overlap') as n
         using (scenario, model, method, task, shots, formulation)
+    where a.task <> 'mean'
     group by all
 ),
 
@@ -48,24 +41,25 @@ below as (
     select 0 as place, * exclude (in_mean) from known
     union all
     select 1, scenario, model, shots, formulation, metric, 'mean',
-        mean_of_all(chance, chance), avg(overlap order by overlap), null
+        mean_of_all(chance, chance), ordered_mean(overlap), null
     from known
     where in_mean
     group by all
 ),
 
 cells as (
-    select t.scenario, t.model, t.method, t.shots, t.formulation, t.metric, 'method' as kind,
-        t.method_position as row_position, t.method as row_label, 0 as column_position,
-        t.task as column_label, '%' as unit, t.value, t.half as error, 1 as decimals,
-        if(c.task is null, 'higher', null) as better, c.task is null and t.significant as significant,
-        t.above_chance, null as pairs
-    from tasks as t
+    select a.scenario, a.model, a.method, a.shots, a.formulation, a.metric, 'method' as kind,
+        a.method_position as row_position, a.method as row_label, 0 as column_position,
+        a.task as column_label, '%' as unit, a.value, a.half as error, 1 as decimals,
+        if(c.task is null, 'higher', null) as better, c.task is null and a.significant as significant,
+        a.above_chance, null as pairs
+    from answered as a
     left join chance_tasks as c using (task)
+    where a.task <> 'mean'
     union all
     select a.scenario, a.model, a.method, a.shots, a.formulation, a.metric, 'method',
         a.method_position, a.method, c.*
-    from averaged as a
+    from answered as a
     cross join lateral (values
         (1, 'mean', '%', a.value, a.half, 1, 'higher', a.significant, a.above_chance, null),
         (2, 'mean against ' || a.against, 'points', a.difference, a.difference_half, 1, 'higher',
@@ -73,16 +67,16 @@ cells as (
         (3, if(a.p_holm is null, null, 'p'), null, a.p_holm, null, 3, null, false, null, null),
         (4, 'seeds', null, a.seeds, null, 0, null, false, null, null)
     ) as c (place, label, unit, value, error, decimals, better, significant, above_chance, pairs)
-    where c.label is not null
-    union all
-    select b.scenario, b.model, null, b.shots, b.formulation, b.metric, 'reference', c.place,
-        c.label, b.place, b.task, '%', c.value, null, c.decimals, null, false, null, null
+    where a.task = 'mean' and c.label is not null
+    union all by name
+    select b.scenario, b.model, b.shots, b.formulation, b.metric, 'reference' as kind, c.*,
+        b.place as column_position, b.task as column_label, '%' as unit, false as significant
     from below as b
     cross join lateral (values
         (5000, 'chance', b.chance, 1),
         (5001, 'token overlap', b.overlap, 1),
         (5002, 'items', b.items, 0)
-    ) as c (place, label, value, decimals)
+    ) as c (row_position, row_label, value, decimals)
     where c.value is not null
 )
 

@@ -21,10 +21,12 @@ select
         partition by a.kind order by a.place, a.statement, a.stated, a.recomputed, a.comment
     ) as row_position,
     a.statement || ' (' || a.place || ')' as row_label,
-    c.position as column_position,
-    c.label as column_label,
+    c.column_position,
+    c.column_label,
     0 as decimals,
-    case c.position when 0 then a.stated when 1 then a.recomputed else a.comment end as text
+    c.text
 from audit as a
-cross join (values (0, 'stated'), (1, 'recomputed'), (2, 'comment')) as c (position, label)
+cross join lateral (values
+    (0, 'stated', a.stated), (1, 'recomputed', a.recomputed), (2, 'comment', a.comment)
+) as c (column_position, column_label, text)
 order by section, row_position, column_position

@@ -1,47 +1,32 @@
 -- What the runs cost: wall time, speed and the share of each phase, as means over seeds with half of
 -- their 95% interval behind ± (none for one seed). Runs compare only where they had the machine to
 -- themselves. No time is told of a row whose runs had several kinds of device.
-with timed as (
-    select run, scenario, model, method, wall_seconds, tokens_per_second
-    from runs
-    window alike as (partition by scenario, model, method)
-    qualify min(device) over alike is not distinct from max(device) over alike
-),
-
-phases as (
-    select r.scenario, r.model, r.method, t.phase, avg(100 * t.share order by 100 * t.share) as value,
-        half_over(100 * t.share) as error
-    from timings as t
-    join timed as r using (run)
-    group by all
-),
-
-times as (
-    select scenario, model, method, avg(wall_seconds order by wall_seconds) as seconds,
-        half_over(wall_seconds) as seconds_half, avg(tokens_per_second order by tokens_per_second) as speed,
-        half_over(tokens_per_second) as speed_half
-    from timed
-    group by all
-),
-
-counts as (
-    select scenario, model, method, count(*) as seeds, sum(resumes) as resumes
+with by_method as (
+    select scenario, model, method, min(device) is not distinct from max(device) as one_kind,
+        ordered_mean(wall_seconds) as seconds, half_over(wall_seconds) as seconds_half,
+        ordered_mean(tokens_per_second) as speed, half_over(tokens_per_second) as speed_half,
+        sum(resumes) as resumes, count(*) as seeds
     from runs
     group by all
 ),
 
 cells as (
-    select n.scenario, n.model, n.method, c.*
-    from counts as n
-    left join times as t using (scenario, model, method)
+    select b.scenario, b.model, b.method, c.*
+    from by_method as b
     cross join lateral (values
-        (0, 'wall time', 's', t.seconds, t.seconds_half, 1),
-        (1, 'speed', 'tokens/s', t.speed, t.speed_half, 0),
-        (3, 'resumes', null, n.resumes, null, 0),
-        (4, 'seeds', null, n.seeds, null, 0)
+        (0, 'wall time', 's', case when one_kind then b.seconds end, case when one_kind then b.seconds_half end, 1),
+        (1, 'speed', 'tokens/s', case when one_kind then b.speed end, case when one_kind then b.speed_half end, 0),
+        (3, 'resumes', null, b.resumes, null, 0),
+        (4, 'seeds', null, b.seeds, null, 0)
     ) as c (column_position, column_label, unit, value, error, decimals)
     union all
-    select scenario, model, method, 2, phase, '% of time', value, error, 1 from phases
+    select scenario, model, method, 2, t.phase, '% of time', ordered_mean(100 * t.share),
+        half_over(100 * t.share), 1
+    from timings as t
+    join runs using (run)
+    join by_method as b using (scenario, model, method)
+    where b.one_kind
+    group by all
 )
 
 select r.* exclude (scenario_position), c.* exclude (scenario, model, method)

@@ -3,10 +3,9 @@
 -- number of rows at which signal and noise are equal, empty where the squared norm came out negative.
 -- Means over seeds.
 with firings as (
-    select *,
-        step = min(step) over (partition by scenario, model, method) as is_first,
-        step = max(step) over (partition by scenario, model, method) as is_last
-    from figure_gradients
+    select * from figure_gradients
+    window own as (partition by scenario, model, method)
+    qualify step in (min(step) over own, max(step) over own)
 )
 
 select
@@ -29,6 +28,5 @@ cross join lateral (values
     (1, 'variance', f.variance, 2),
     (2, 'noise scale (rows)', f.noise_scale, 1)
 ) as c (place, quantity, value, decimals)
-where f.is_first or f.is_last
 order by
     s.position, f.model, c.place, f.method_position, f.step, f.domain_position, f.domain

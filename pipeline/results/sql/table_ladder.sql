@@ -14,7 +14,7 @@ by_seed as (
 
 regrets as (
     select
-        method, rung, rung_label, avg(regret order by regret) as regret, half_over(regret) as half
+        method, rung, rung_label, ordered_mean(regret) as regret, half_over(regret) as half
     from by_seed
     where scenarios = (select max(scenarios) from by_seed)
     group by method, rung, rung_label

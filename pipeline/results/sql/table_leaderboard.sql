@@ -16,17 +16,14 @@ with costs as (
 
 placed as (
     select
-        coalesce(r.model, b.model) as model,
-        coalesce(r.method, b.method) as method,
-        coalesce(r.method is null, true) as is_oracle,
-        row_number() over (
-            partition by coalesce(r.model, b.model) order by coalesce(r.difference, 0), coalesce(r.method, b.method)
-        ) as row_position,
+        model,
+        method,
+        r.method is null as is_oracle,
+        row_number() over (partition by model order by coalesce(r.difference, 0), method) as row_position,
         r as regret,
         b as gain
-    from (select l.* from leaderboard as l join experiment as e on l.against = e.oracle) as r
-    full join (select l.* from leaderboard as l join experiment as e on l.against = e.baseline) as b
-        using (model, method)
+    from (from leaderboard semi join experiment on against = oracle) as r
+    full join (from leaderboard semi join experiment on against = baseline) as b using (model, method)
 ),
 
 cells as (

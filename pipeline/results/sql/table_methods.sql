@@ -8,21 +8,21 @@
 -- significant: as in table_perplexity; a regret's is against the oracle.
 -- Runs that shared the machine with others show the machine's noise in it.
 with effective as (
-    select r.scenario, r.model, r.method, avg(e.effective order by e.effective) as domains, half_over(e.effective) as error
+    select r.scenario, r.model, r.method, ordered_mean(e.effective) as domains, half_over(e.effective) as error
     from late_domains as e
     join runs as r using (run)
     group by all
 ),
 
 paced as (
-    select r.run, r.scenario, r.model, r.method, r.seed, r.device, avg(s.seconds order by s.seconds) as seconds
+    select r.run, r.scenario, r.model, r.method, r.seed, r.device, ordered_mean(s.seconds) as seconds
     from steps as s
     join runs as r using (run)
     group by all
 ),
 
 overhead as (
-    select a.scenario, a.model, a.method, 100 * (avg(a.seconds / b.seconds order by a.seconds / b.seconds) - 1) as percent,
+    select a.scenario, a.model, a.method, 100 * (ordered_mean(a.seconds / b.seconds) - 1) as percent,
         100 * half_over(a.seconds / b.seconds) as error
     from paced as a
     join paced as b using (scenario, model, seed, device)
@@ -31,13 +31,14 @@ overhead as (
     group by all
 ),
 
-against as (
-    select d.*, unnest([
-        {'is': d.against = e.baseline, 'place': 2000, 'label': 'mean loss against '},
-        {'is': d.against = e.oracle, 'place': 2001, 'label': 'regret against '}
-    ]) as role
+compared as (
+    select d.*, c.*
     from method_differences as d
     cross join experiment as e
+    cross join lateral (values
+        (e.baseline, 2000, 'mean loss against '), (e.oracle, 2001, 'regret against ')
+    ) as c (reference, place, label)
+    where d.against = c.reference
 ),
 
 cells as (
@@ -46,10 +47,9 @@ cells as (
         'lower' as better, significant, null as pairs
     from domains_tested
     union all
-    select scenario, model, method, role.place, role.label || against, 'nats', nll_difference,
+    select scenario, model, method, place, label || against, 'nats', nll_difference,
         (nll_high - nll_low) / 2, 3, 'lower', shown(seeds, nll_p_holm, -nll_difference), seeds
-    from against
-    where role.is
+    from compared
     union all
     select scenario, model, method, 2002, 'effective domains', null, domains, error, 2, null, null, null
     from effective
@@ -62,8 +62,8 @@ cells as (
     from method_averages
     union all
     select scenario, model, method, 2005, 'paired seeds', null, seeds, null, 0, null, null, null
-    from against
-    where role.is and role.place = 2000
+    from compared
+    where place = 2000
 )
 
 select

@@ -64,10 +64,8 @@ cells as (
         l.method as row_label, l.* exclude (scenario, model, method)
     from labelled as l
     join methods as m using (method)
-    union all
-    select scenario, model, null, 'reference', row_position, row_label, column_position, column_label, 'ppl',
-        value, null, 2, null, null, null
-    from reference
+    union all by name
+    select *, 'reference' as kind, 'ppl' as unit, 2 as decimals from reference
 )
 
 select

@@ -3,23 +3,18 @@
 -- found, ± half of its 95% interval. Losses in nats per token, accuracies in points of the mean over tasks, under the headline score.
 --
 -- No number where seeds are too few for a verdict.
-with headline as (
-    select distinct shots, formulation, metric from headline_accuracies
-),
-
-found as (
+with found as (
     select scenario, model, method, 'mean loss' as quantity, 'nats' as unit, 3 as decimals, seeds,
         nll_seed_sd as seed_sd, detectable(nll_seed_sd, seeds, nll_document_stderr) as least,
         nll_difference as difference, (nll_high - nll_low) / 2 as half
-    from method_differences as d
-    join experiment as e on d.against = e.baseline
+    from method_differences
+    semi join experiment on against = baseline
     union all
     select t.scenario, t.model, t.method, 'mean accuracy, ' || t.shots || '-shot', 'points', 1, t.seeds,
         t.seed_sd, detectable(t.seed_sd, t.seeds, t.item_stderr),
         t.difference, (t.high - t.low) / 2
-    from accuracy_tests as t
-    join experiment as e on t.against = e.baseline
-    join headline as h using (shots, formulation, metric)
+    from baseline_tests as t
+    semi join headline_accuracies using (shots, formulation, metric)
     where t.task = 'mean'
 )
 

@@ -10,8 +10,8 @@ with example as (
             as position,
         case position when 1 then 'a grid around it, means' else setting end as label,
         count(*) as settings,
-        avg(adaptive order by adaptive) as adaptive,
-        avg(best_static order by best_static) as best_static,
+        ordered_mean(adaptive) as adaptive,
+        ordered_mean(best_static) as best_static,
         count(*) filter (ahead) as ahead
     from theory_example_settings
     group by all

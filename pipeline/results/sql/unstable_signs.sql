@@ -1,8 +1,7 @@
 -- Means of a method over its seeds that lie on another side of the baseline's mean than they do over the seeds
 -- that both have. Of perplexities column_position is the domain's in table_perplexity; of accuracies it is null.
 with by_run as (
-    select scenario, model, method, seed, domain_position as column_position, null as task, null as shots,
-        null as formulation, null as metric, perplexity as value
+    select scenario, model, method, seed, domain_position as column_position, perplexity as value
     from validation
     where final
     union all by name
@@ -15,33 +14,21 @@ with by_run as (
     from run_accuracies
 ),
 
-summed as (
-    select * exclude (seed, value), avg(value order by seed) as value
+averaged as (
+    select *, avg(value order by seed) over (
+        partition by scenario, model, method, column_position, task, shots, formulation, metric
+    ) as mean
     from by_run
-    group by all
-),
-
--- On the seeds that both have.
-paired as (
-    select a.* exclude (seed, value), b.method as against, avg(a.value - b.value order by a.seed) as difference
-    from by_run as a
-    join by_run as b
-        on (a.scenario, a.model, a.seed) = (b.scenario, b.model, b.seed)
-        and (a.column_position, a.task, a.shots, a.formulation, a.metric)
-        is not distinct from (b.column_position, b.task, b.shots, b.formulation, b.metric)
-    join experiment as e on b.method = e.baseline
-    group by all
 )
 
-select p.* exclude (against, difference)
-from paired as p
-join summed as a
-    on (p.scenario, p.model, p.method) = (a.scenario, a.model, a.method)
-    and (p.column_position, p.task, p.shots, p.formulation, p.metric)
-    is not distinct from (a.column_position, a.task, a.shots, a.formulation, a.metric)
-join summed as b
-    on (p.scenario, p.model, p.against) = (b.scenario, b.model, b.method)
-    and (p.column_position, p.task, p.shots, p.formulation, p.metric)
+select a.* exclude (seed, value, mean)
+from averaged as a
+join averaged as b
+    on (a.scenario, a.model, a.seed) = (b.scenario, b.model, b.seed)
+    and (a.column_position, a.task, a.shots, a.formulation, a.metric)
     is not distinct from (b.column_position, b.task, b.shots, b.formulation, b.metric)
-where sign(p.difference) <> sign(a.value - b.value)
+join experiment as e on b.method = e.baseline
+group by all
+-- Over the seeds that both have, and between the two means.
+having sign(avg(a.value - b.value order by a.seed)) <> sign(any_value(a.mean) - any_value(b.mean))
 order by all

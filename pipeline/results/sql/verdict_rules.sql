@@ -17,6 +17,9 @@ end;
 create macro t95_between(n, degrees) as t95_whole(n) * (n * (n + 1) / degrees - n)
     + t95_whole(n + 1) * (n + 1 - n * (n + 1) / degrees);
 
+-- The mean of numbers, whose last bit depends on the order in which they are added: their own.
+create macro ordered_mean(value) as avg(value order by value);
+
 -- The error of a mean over seeds: their standard deviation, and the error that all of them share.
 create macro both_errors(seed_sd, seeds, shared) as sqrt(coalesce(seed_sd ^ 2, 0) / seeds + shared ^ 2);
 

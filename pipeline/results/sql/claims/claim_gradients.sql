@@ -23,7 +23,7 @@ probed as (
 -- K (K - 1) / 2 pairs of K domains. By Definition 1 a step's gradients are c-conflicted with the greatest
 -- of the negative ratios; at equal weights the descent theorem asks for c < 1 / (2 K - 2).
 conflicts as (
-    select run, avg(conflict order by conflict) as conflict
+    select run, ordered_mean(conflict) as conflict
     from (
         select run, step, greatest(0, max(-ratio)) * (sqrt(8 * count(distinct pair) + 1) - 1) as conflict
         from probed

@@ -1,9 +1,5 @@
 -- Claims that PiKE is sooner where Mix ends: the paper's figure prints a number alone, ours are those of
 -- speedups. A PiKE that never gets there, or does not stay there, has a speed of 0.
-with headline as (
-    select distinct shots, formulation, metric from headline_accuracies
-)
-
 select distinct
     c.claim,
     c.quantity,
@@ -21,7 +17,7 @@ select distinct
     s.seeds,
     s.scenario as our_scenario
 from speedups as s
-join headline as h using (shots, formulation, metric)
+semi join headline_accuracies using (shots, formulation, metric)
 join played_pairs as p using (scenario, model, method, against)
 join paper_patterns as c
     on c.quantity = 'speed' and p.published_method = c.method and p.published_against = c.against

@@ -2,11 +2,7 @@
 -- over seeds (seed_stderr) and that over documents or items, which all seeds share (item_stderr); low and
 -- high: the 95% interval of both. Accuracies are those of accuracy_tests, asked with as many
 -- demonstrations as the paper's, or with the number that stands in for it (score_table_columns).
-with headline as (
-    select distinct shots, formulation, metric from headline_accuracies
-),
-
-asked as (
+with asked as (
     select distinct scenario, published_scenario, printed_shots, shots
     from score_table_columns
     where metric = 'accuracy' and task = 'average' and shots is not null
@@ -17,7 +13,7 @@ measured as (
         100 * low / other as low, 100 * high / other as high, 100 * seed_stderr / other as seed_stderr,
         100 * item_stderr / other as item_stderr, seeds, degrees, effective
     from accuracy_tests
-    join headline using (shots, formulation, metric)
+    semi join headline_accuracies using (shots, formulation, metric)
     where task = 'mean'
     union all by name
     select d.scenario, d.model, d.method, d.against, c.*, d.seeds, d.effective

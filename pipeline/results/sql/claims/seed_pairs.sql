@@ -18,7 +18,7 @@ with named as (
 
 noisiest as (
     select run, arg_max(domain, variance order by domain) as domain
-    from (select run, domain, avg(variance order by variance) as variance from gradient_statistics group by all)
+    from (select run, domain, ordered_mean(variance) as variance from gradient_statistics group by all)
     group by run
 ),
 

@@ -42,7 +42,7 @@ scores as (
 ),
 
 shown as (
-    select s.*, case when y.yes then p.value end as published
+    select s.*, if(s.metric = 'accuracy', 1, 2) as decimals, case when y.yes then p.value end as published
     from scores as s
     join comparable as y using (scenario)
     left join paper as p
@@ -67,15 +67,15 @@ select
     if(metric = 'accuracy', 0, 1) as row_position,
     if(metric = 'accuracy', 'mean accuracy, ' || shots || '-shot (%)', 'mean perplexity')
         as row_label,
-    column_position, column_label, value, error, if(metric = 'accuracy', 1, 2) as decimals,
+    column_position, column_label, value, error, decimals,
     -- No number is the best of those that are printed alike.
-    round(value, if(metric = 'accuracy', 1, 2))
-        = round(if(metric = 'accuracy', max(value) over same, min(value) over same), if(metric = 'accuracy', 1, 2))
+    round(value, decimals)
+        = round(if(metric = 'accuracy', max(value) over same, min(value) over same), decimals)
         and count(*) over alike = 1 and count(*) over same > 1 as best,
     published, runs, run_values, 0 as block
 from shown
 window same as (partition by paper_table, scenario, model, metric),
-    alike as (partition by paper_table, scenario, model, metric, round(value, if(metric = 'accuracy', 1, 2)))
+    alike as (partition by paper_table, scenario, model, metric, round(value, decimals))
 union all by name
 select distinct
     paper_table, scenario, model, method, scenario || ' / ' || model as section, 'method' as kind,

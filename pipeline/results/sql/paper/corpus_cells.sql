@@ -40,11 +40,6 @@ sizes as (
     where r.family in ('mc4', 'glam')
 ),
 
-languages as (
-    select row_label as published, text from paper_setup
-    where paper_table = 'table3' and column_label = 'language'
-),
-
 given as (
     select p.run, d.domain, p.scenario, k.label as method, k.position as place,
         cast(coalesce(
@@ -64,7 +59,7 @@ shares as (
 ),
 
 chosen as (
-    select domain, method, place, avg(weight order by weight) as weight, avg(share order by share) as share
+    select domain, method, place, ordered_mean(weight) as weight, ordered_mean(share) as share
     from shares
     where weight is not null
     group by all
@@ -73,9 +68,10 @@ chosen as (
 cells as (
     select s.paper_table, s.scenario, s.tokenizer, s.position, s.label, c.*
     from sizes as s
-    left join languages as l using (published)
+    left join paper_setup as l
+        on s.paper_table = l.paper_table and s.published = l.row_label and l.column_label = 'language'
     cross join lateral (values
-        (0, if(s.paper_table = 'table3' and l.text is not null, 'language', null), null,
+        (0, if(l.text is null, null, 'language'), null,
             if(s.domain = s.published, l.text, 'in the place of ' || l.text)),
         (1, 'tokens', s.tokens, null),
         (2, 'documents', s.documents, null),

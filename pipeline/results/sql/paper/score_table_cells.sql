@@ -21,7 +21,10 @@ models as (
 by_run as (
     select
         c.paper_table, p.* exclude (our_task, shots, score, formulation, tasks), c.our_task, c.printed_shots, c.shots,
-        c.position as column_position, c.label as column_label
+        c.position as column_position, c.label as column_label,
+        avg(p.value order by p.seed) over (
+            partition by c.paper_table, p.scenario, p.model, p.single, c.position, p.published_method
+        ) as mean
     from run_scores as p
     join score_table_columns as c
         on p.scenario = c.scenario and p.published_scenario = c.published_scenario
@@ -33,29 +36,22 @@ by_run as (
 ),
 
 summed as (
-    select * exclude (run, seed, value, error), count(*) as seeds, list(run order by seed) as runs,
+    select * exclude (run, seed, value, error, mean), count(*) as seeds, list(run order by seed) as runs,
         list(value order by seed) as run_values, avg(value order by seed) as value,
         half_over_seeds(value, error, seed) as error
     from by_run
     group by all
 ),
 
--- A row's difference to that of Mix: over the seeds that both have, and between the two means that are shown.
-paired as (
-    select b.paper_table, b.scenario, b.model, b.single, b.column_position, b.published_method,
-        avg(b.value - m.value order by b.seed) as difference
+-- Rows whose difference to that of Mix has another sign over the seeds that both have than between the two means
+-- that are shown.
+contradicted as (
+    select paper_table, scenario, model, single, column_position, b.published_method
     from by_run as b
     join by_run as m using (paper_table, scenario, model, single, column_position, seed)
     where m.published_method = 'mix'
     group by all
-),
-
-contradicted as (
-    select p.* exclude (difference)
-    from paired as p
-    join summed as s using (paper_table, scenario, model, single, column_position, published_method)
-    join summed as m using (paper_table, scenario, model, single, column_position)
-    where m.published_method = 'mix' and sign(p.difference) <> sign(s.value - m.value)
+    having sign(avg(b.value - m.value order by b.seed)) <> sign(any_value(b.mean) - any_value(m.mean))
 ),
 
 cells as (
