@@ -96,10 +96,13 @@ def processor(seconds: Iterable[Seconds]) -> list[float]:
     return [one.processor for one in seconds]
 
 
-def processor_of(steps: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """The processor time of each round of `turns`, by name."""
+def seconds_of(
+    steps: Mapping[str, Callable[[], object]], rounds: int, kind: str = "processor", warm: int = 1
+) -> dict[str, list[float]]:
+    """Seconds of each round of `turns` by name, of the `processor` or by the `clock`."""
     taken = {name: lambda _, step=step: timed(step) for name, step in steps.items()}
-    return {name: processor(seconds) for name, seconds in turns(taken, rounds).items()}
+    found = turns(taken, rounds, warm)
+    return {name: [getattr(one, kind) for one in seconds] for name, seconds in found.items()}
 
 
 def medians(numbers: Mapping[str, Iterable[float]]) -> dict[str, float]:
