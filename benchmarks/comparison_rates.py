@@ -19,6 +19,7 @@ import argparse
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -199,10 +200,9 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
         # Long ones take time, and of one dominant document no verdict is ever given.
         share = 10 if "dominant" in cell.documents else 2 if cell.items == ITEMS[-1] else 1
         draws = max(1, chosen.draws // share)
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for n in range(draws):
-            for name, count in once(cell, random, others=n < max(1, draws // 25)).items():
-                counts[name] = counts.get(name, 0) + count
+            counts.update(once(cell, random, others=n < max(1, draws // 25)))
         result.append({**dataclasses.asdict(cell), **counts})
     return result
 
