@@ -108,10 +108,7 @@ def page(database: Path) -> str:
         )
         claims = query_rows(
             connection,
-            "select claim, statement, published_value, unit, lower, upper, ours, ours_low, "
-            "ours_high, p_holm, seeds, cell, cells, cells_within, verdict, seeds_wanted, "
-            "published_verdict, published_recomputed, published_cell "
-            "from claims order by position",
+            "select * from claims order by position",
         )
         sizes = query_rows(connection, "select distinct scenario, model, parameters from runs")
         shares = query_rows(

@@ -19,6 +19,7 @@ import argparse
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +34,7 @@ from pike_mixing.comparison import mean_difference, p_values, read_sides, scores
 from pike_mixing.comparison.distributions import two_sided_critical_z
 from pike_mixing.comparison.mean_difference import LEVEL
 from pike_mixing.comparison.scores import Paired, Run
-from pipeline.runtime import atomic_files, code_fingerprint
+from pipeline.runtime import code_fingerprint
 
 SEEDS, ITEMS = (1, 3, 5, 16), (20, 100, 1000, 5000)
 LENGTHS = {
@@ -199,21 +200,11 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
         # Long ones take time, and of one dominant document no verdict is ever given.
         share = 10 if "dominant" in cell.documents else 2 if cell.items == ITEMS[-1] else 1
         draws = max(1, chosen.draws // share)
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for n in range(draws):
-            for name, count in once(cell, random, others=n < max(1, draws // 25)).items():
-                counts[name] = counts.get(name, 0) + count
+            counts.update(once(cell, random, others=n < max(1, draws // 25)))
         result.append({**dataclasses.asdict(cell), **counts})
     return result
-
-
-def added(cells_: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cells of two sets of rounds together."""
-    fixed = {field.name for field in dataclasses.fields(Cell)}
-    return [
-        {n: a[n] if n in fixed else a.get(n, 0) + b.get(n, 0) for n in {**a, **b}}
-        for a, b in zip(cells_, more, strict=True)
-    ]
 
 
 def _splits(
@@ -269,26 +260,16 @@ def real(method: str, size: int, most: int) -> Mapping[str, Any]:
     return {"method": method, "size": size, **counts}
 
 
+def real_groups() -> dict[str, Any]:
+    """The entry of the record on real scores."""
+    return {"real": [real(method, size, 1000) for method in REAL for size in (1, 3, 5, 8)]}
+
+
 def main() -> None:
-    """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "comparison_rates", rounds=70, draws=50)
-    same = {
-        "code": code_fingerprint.fingerprint("benchmarks.comparison_rates"),
-        "draws": chosen.draws,
-    }
-    rounds, found = 0, None
-    groups = None
-    if chosen.out.exists():
-        before = atomic_files.read_json(chosen.out)
-        if all(before.get(name) == value for name, value in same.items()):
-            rounds, found, groups = before["rounds"], before["cells"], before["real"]
-    if groups is None:
-        groups = [real(method, size, 1000) for method in REAL for size in (1, 3, 5, 8)]
-    for number in range(rounds, chosen.rounds):
-        more = drawn(chosen, number)
-        found = added(found, more) if found else more
-        about = {"commit": code_fingerprint.current_commit(), "rounds": number + 1, "real": groups}
-        measure.record(chosen, {**same, **about, "cells": found})
+    code = code_fingerprint.fingerprint("benchmarks.comparison_rates")
+    names = [field.name for field in dataclasses.fields(Cell)]
+    measure.record_rounds(chosen, code, drawn, names, real_groups)
 
 
 if __name__ == "__main__":

@@ -32,14 +32,15 @@ from benchmarks import measure
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import detectable, mean_difference, p_values
 from pike_mixing.comparison.distributions import two_sided_critical_t, two_sided_critical_z
-from pike_mixing.comparison.mean_difference import DocumentDifferences, Estimate
+from pike_mixing.comparison.mean_difference import Estimate
 from pipeline.results import claim_tests, speedups, sql_views
 from pipeline.results.measured_results import CheckpointKey, TaskCurve
-from pipeline.runtime import atomic_files, code_fingerprint
+from pipeline.runtime import code_fingerprint
 
 SEEDS = (mean_difference.LEAST_SEEDS, 5, 10)
 TOKENS_G = np.array([128] * 8 + [100] * 16 + [60] * 20 + [17] * 16, np.float64)
 """Validation documents of `unicode` in the standard library's text: 45 effective ones."""
+SHARE_G = TOKENS_G / TOKENS_G.sum()
 METHODS = 11
 """Of a table, beside the baseline."""
 SCENARIOS = 4
@@ -98,26 +99,24 @@ def differs(estimate: Estimate) -> bool:
     return abs(estimate.difference) > half
 
 
-def mean(
-    case: Case, random: np.random.Generator, seeds: int, domains: int
-) -> list[DocumentDifferences]:
-    """The parts of a mean over domains."""
-    share_G = TOKENS_G / TOKENS_G.sum()
-    apart_KxSxG = case.differences(random, seeds, domains, share_G) * TOKENS_G
-    return [
+def mean(case: Case, random: np.random.Generator, seeds: int, domains: int) -> Estimate:
+    """A mean over domains."""
+    apart_KxSxG = case.differences(random, seeds, domains, SHARE_G) * TOKENS_G
+    parts = [
         mean_difference.differences_of_sums(apart_SxG, TOKENS_G, case.names(k, len(TOKENS_G)))
         for k, apart_SxG in enumerate(apart_KxSxG)
     ]
+    return mean_difference.estimate(parts)
 
 
 def losses(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """The mean loss over three domains."""
-    return differs(mean_difference.estimate(mean(case, random, seeds, 3)))
+    return differs(mean(case, random, seeds, 3))
 
 
 def regrets(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """The mean over scenarios of two domains each."""
-    return differs(mean_difference.estimate(mean(case, random, seeds, 2 * SCENARIOS)))
+    return differs(mean(case, random, seeds, 2 * SCENARIOS))
 
 
 def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
@@ -136,17 +135,16 @@ def accuracies(case: Case, random: np.random.Generator, seeds: int) -> bool:
 
 def speed_ups(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """A method that is a third sooner, by straight curves."""
-    share_G = TOKENS_G / TOKENS_G.sum()
-    apart_KxSxG = case.differences(random, seeds, 2, share_G)
+    apart_KxSxG = case.differences(random, seeds, 2, SHARE_G)
     noise_KxTxSxG = 0.1 * random.standard_normal((2, 5, *apart_KxSxG.shape[1:]))
     # The loss falls by 40 standard errors a step, and is at the baseline's end after 3 of 4.
     level_T = 40.0 * (3 - np.arange(5))
     parts = []
     for k, apart_SxG in enumerate(apart_KxSxG):
         of_method = level_T[:, None, None] + apart_SxG + noise_KxTxSxG[k]
-        rows = [*of_method.transpose(1, 0, 2), *np.zeros((seeds, 1, len(share_G)))]
+        rows = [*of_method.transpose(1, 0, 2), *np.zeros((seeds, 1, len(TOKENS_G)))]
         value_RxN = np.concatenate(rows) * TOKENS_G
-        parts.append(TaskCurve(value_RxN, TOKENS_G, case.names(k, len(share_G))))
+        parts.append(TaskCurve(value_RxN, TOKENS_G, case.names(k, len(TOKENS_G))))
     keys = [CheckpointKey("a", s, t, float(t)) for s in range(seeds) for t in range(5)]
     keys += [CheckpointKey("mix", s, 4, 4.0) for s in range(seeds)]
     result = speedups.speedup(parts, keys, "a", "mix")
@@ -156,8 +154,7 @@ def speed_ups(case: Case, random: np.random.Generator, seeds: int) -> bool:
 
 def tables(case: Case, random: np.random.Generator, seeds: int) -> bool:
     """All methods of a table against one baseline: any verdict after Holm."""
-    share_G = TOKENS_G / TOKENS_G.sum()
-    runs = case.differences(random, seeds, METHODS + 1, share_G)
+    runs = case.differences(random, seeds, METHODS + 1, SHARE_G)
     names = np.arange(len(TOKENS_G))
     found = [
         mean_difference.estimate(
@@ -307,9 +304,7 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
             result.append(cell | {"draws": draws, "wrong": wrong})
     for (c, (name, case)), seeds in places:
         random = np.random.default_rng([number, 0, c, seeds])
-        every = [
-            mean_difference.estimate(mean(case, random, seeds, 3)) for _ in range(chosen.draws)
-        ]
+        every = [mean(case, random, seeds, 3) for _ in range(chosen.draws)]
         ours = sum(mean_difference.half_width(one) or 0 for one in every)
         for interval, half in NARROWER.items():
             halves = [half(one) for one in every]
@@ -320,31 +315,10 @@ def drawn(chosen: argparse.Namespace, number: int) -> list[dict[str, Any]]:
     return result
 
 
-def added(cells: list[dict[str, Any]], more: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The cells of two sets of rounds together."""
-    names = ("kind", "case", "seeds")
-    return [
-        {name: value if name in names else value + b[name] for name, value in a.items()}
-        for a, b in zip(cells, more, strict=True)
-    ]
-
-
 def main() -> None:
-    """Draws, judges and records round by round; what this code drew before counts."""
     chosen = measure.arguments(__doc__, "error_rates", rounds=50, draws=20)
     code = code_fingerprint.fingerprint("benchmarks.error_rates", assets=("results/sql",))
-    same = {"code": code, "draws": chosen.draws}
-    rounds, cells = 0, None
-    if chosen.out.exists():
-        found = atomic_files.read_json(chosen.out)
-        if all(found.get(name) == value for name, value in same.items()):
-            rounds, cells = found["rounds"], found["cells"]
-    print(f"{rounds} of {chosen.rounds} rounds are in {chosen.out}")
-    for number in range(rounds, chosen.rounds):
-        more = drawn(chosen, number)
-        cells = added(cells, more) if cells else more
-        about = {"commit": code_fingerprint.current_commit(), "rounds": number + 1}
-        measure.record(chosen, {**same, **about, "cells": cells})
+    measure.record_rounds(chosen, code, drawn, ("kind", "case", "seeds"))
 
 
 if __name__ == "__main__":

@@ -145,7 +145,10 @@ def lengths(record: dict[str, Any]) -> str:
     ]
     some = next(iter(by.values()))["draws"]
     text = LENGTHS.format(
-        date=record["date"], commit=record["commit"][:7], draws=some, half=half([_cell(0.05, some)])
+        date=record["date"],
+        commit=record["commit"][:7],
+        draws=some,
+        half=half([{"wrong": 0.05 * some, "draws": some}]),
     )
     head = ["domains", "spread of log length", "follows", "correlation"]
     head += [f"{documents} documents" for documents in numbers]
@@ -195,10 +198,6 @@ def _together(cells: list[Counts], wrong: str = "wrong") -> str:
 def _highest(cells: list[Counts], wrong: str = "wrong") -> str:
     own = filter(_has_rate, cells)
     return _together([max(own, key=lambda one: one[wrong] / one["given"])], wrong)
-
-
-def _cell(rate: float, draws: int) -> dict[str, float]:
-    return {"wrong": rate * draws, "draws": draws}
 
 
 def _rate(counts: Counts) -> str:

@@ -62,8 +62,15 @@ def main() -> None:
         f"{', '.join(one['tables'])} at commit {one['commit']}, {one['minutes']:.1f} minutes"
         for one in board["drawn"]
     ]
-    parts = [TITLE.format(drawn="; ".join(drawn)), *of_board(board["methods"]), head, *old(record)]
-    parts += [
+    parts = [
+        TITLE.format(drawn="; ".join(drawn)),
+        *of_board(board["methods"]),
+        head,
+        *statements(record),
+        *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
+        *by_runs(record, "regret", "Regret, mean over 13 targets"),
+        *by_target(record),
+        *optima(record),
         *of_own(own),
         *of_phases(phases),
         *of_scaling(scaled),
@@ -83,17 +90,6 @@ code only copies by others were found. AutoScale's law (2407.20177), fitted to m
 does, had a rank correlation of 0.73 on RegMix's runs of 1M and could not follow a known law of
 three domains: it is left out.
 """
-
-
-def old(record: dict[str, Any]) -> list[str]:
-    """The record of fits to up to 512 runs, judged at 1B too."""
-    return [
-        *statements(record),
-        *by_runs(record, "spearman", "Rank correlation, mean over 13 targets"),
-        *by_runs(record, "regret", "Regret, mean over 13 targets"),
-        *by_target(record),
-        *optima(record),
-    ]
 
 
 HOME = "regmix at 1M"
@@ -208,11 +204,11 @@ def advice(named: dict[str, Any]) -> list[str]:
     ]
 
 
-def _mean(cell: dict[str, Any], measure: str, form: str = ".3f") -> str:
+def _mean(cell: dict[str, Any], measure: str) -> str:
     if measure not in cell:
         return "none"
     mean, half, _ = bench.mean_over_folds_and_targets(np.array(cell[measure])[:, :-1])
-    return f"{mean:{form}} ± {half:{form}}"
+    return f"{mean:.3f} ± {half:.3f}"
 
 
 def certainty(named: dict[str, Any]) -> list[str]:

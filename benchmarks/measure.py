@@ -17,7 +17,7 @@ import torch
 
 from benchmarks.records import RESULTS
 from pipeline import settings
-from pipeline.runtime import atomic_files
+from pipeline.runtime import atomic_files, code_fingerprint
 
 NEVER = 100_000
 """Steps that no measurement reaches."""
@@ -96,10 +96,13 @@ def processor(seconds: Iterable[Seconds]) -> list[float]:
     return [one.processor for one in seconds]
 
 
-def processor_of(steps: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """The processor time of each round of `turns`, by name."""
+def seconds_of(
+    steps: Mapping[str, Callable[[], object]], rounds: int, kind: str = "processor", warm: int = 1
+) -> dict[str, list[float]]:
+    """Seconds of each round of `turns` by name, of the `processor` or by the `clock`."""
     taken = {name: lambda _, step=step: timed(step) for name, step in steps.items()}
-    return {name: processor(seconds) for name, seconds in turns(taken, rounds).items()}
+    found = turns(taken, rounds, warm)
+    return {name: [getattr(one, kind) for one in seconds] for name, seconds in found.items()}
 
 
 def medians(numbers: Mapping[str, Iterable[float]]) -> dict[str, float]:
@@ -151,6 +154,39 @@ def record(
             written[entry] = {**earlier.get(entry, {}), **written[entry]}
     chosen.out.parent.mkdir(parents=True, exist_ok=True)
     atomic_files.write_json(chosen.out, written)
+
+
+def record_rounds(
+    chosen: argparse.Namespace,
+    code: str,
+    draw: Callable[[argparse.Namespace, int], list[dict[str, Any]]],
+    names: Sequence[str],
+    once: Callable[[], Mapping[str, Any]] = dict,
+) -> None:
+    """Draws round by round, and records after each; what the same code drew before counts.
+
+    Args:
+        chosen: Of `arguments`, with `rounds`, and `draws` of a round.
+        code: Fingerprint of the code that draws.
+        draw: The cells of the round of a number.
+        names: Entries that say which cell it is; the others are counts, and are added.
+        once: Further entries of the record, which are made before the first round.
+    """
+    same = {"code": code, "draws": chosen.draws}
+    found = atomic_files.read_json(chosen.out) if chosen.out.exists() else {}
+    if any(found.get(name) != value for name, value in same.items()):
+        found = {**same, "commit": None, "rounds": 0, **once(), "cells": []}
+    print(f"{found['rounds']} of {chosen.rounds} rounds are in {chosen.out}")
+    for number in range(found["rounds"], chosen.rounds):
+        cells = draw(chosen, number)
+        if found["cells"]:
+            pairs = zip(found["cells"], cells, strict=True)
+            cells = [
+                {n: a[n] if n in names else a.get(n, 0) + b.get(n, 0) for n in {**a, **b}}
+                for a, b in pairs
+            ]
+        found |= {"commit": code_fingerprint.current_commit(), "rounds": number + 1, "cells": cells}
+        record(chosen, found)
 
 
 def table(head: str, rows: Mapping[str, Mapping[str, Any]], *columns: str) -> str:

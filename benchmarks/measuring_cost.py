@@ -74,7 +74,7 @@ def measured(size: Size) -> dict[str, dict[str, Any]]:
     gradient = 4 * trainable_parameter_count(steppers["mix"].model)
     # Step 0 is one that fires.
     steps = {way: partial(one.step, 0) for way, one in steppers.items()}
-    seconds, result = measure.processor_of(steps, size.rounds), {}
+    seconds, result = measure.seconds_of(steps, size.rounds), {}
     for way, own in seconds.items():
         ratio = measure.ratios(own, seconds["mix"])
         result[way] = {

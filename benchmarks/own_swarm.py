@@ -12,19 +12,16 @@ Record: benchmarks/results/own_swarm.json, for `benchmarks.finders_page`.
 
 import argparse
 import csv
-import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
-import yaml
 
 from benchmarks import records
 from benchmarks.finders import configured
 from benchmarks.records import ROOT
+from benchmarks.workflow_runs import train_and_read_losses
 from pike_mixing.arrays import Floats
 from pike_mixing.finders import mixture_design, prediction_scores, swarm_table
 from pike_mixing.finders.best_run import Best
@@ -104,32 +101,19 @@ def trained(
     `methods` has settings of a rule, or the weights [K] of a fixed one, by name; `model` is one of
     the default experiment.
     """
-    FOLDER.mkdir(parents=True, exist_ok=True)
     # Each part is an experiment of its own, which owns its folder.
     part = FOLDER / next(iter(methods))
-    path = part.with_suffix(".yaml")
     settings = {n: m if isinstance(m, dict) else fixed(m) for n, m in methods.items()}
-    path.write_text(yaml.safe_dump(configuration(part, settings, seeds, model)), encoding="utf-8")
-    runs = part / "runs" / "installed" / model
-    places = {n: [runs / n / f"seed{s}" / "evaluations" for s in seeds] for n in methods}
-    targets = [str((p / "manifest.json").relative_to(ROOT)) for ps in places.values() for p in ps]
-    command = [str(Path(sys.executable).parent / "snakemake"), "--configfile", str(path)]
-    command += ["--profile", "workflow/profiles/default", "--cores", str(cores), "--quiet", "all"]
-    subprocess.run([*command, "--", *targets], check=True, cwd=ROOT)
-    return {name: np.stack([loss_of(place) for place in ps]) for name, ps in places.items()}
+    config = configuration(part, settings, seeds, model)
+    folder = part / "runs" / "installed" / model
+    runs = {n: [folder / n / f"seed{s}" for s in seeds] for n in methods}
+    losses = train_and_read_losses(part.with_suffix(".yaml"), config, runs, cores)
+    return {n: np.array([[one[d] for d in DOMAINS] for one in own]) for n, own in losses.items()}
 
 
 def fixed(weights_K: Floats) -> dict[str, Any]:
     weights = dict(zip(DOMAINS, weights_K.tolist(), strict=True))
     return {"rule": "fixed", "weights_by_domain": weights}
-
-
-def loss_of(evaluations: Path) -> Floats:
-    """Validation losses [K] after the last step."""
-    (path,) = evaluations.glob("step*/perplexities.parquet")
-    columns = pq.read_table(path, columns=["domain", "nll"]).to_pydict()
-    by_domain = dict(zip(columns["domain"], columns["nll"], strict=True))
-    return np.array([by_domain[domain] for domain in DOMAINS])
 
 
 def configuration(

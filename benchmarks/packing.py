@@ -103,22 +103,18 @@ def cost(given: list[str]) -> float:
     """CPU-seconds of a command's process and of all that come from it."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen(given, cwd=records.ROOT, env=environment, **quiet)
-    seconds = ended = 0.0
+    used = measure.children_seconds()
+    subprocess.run(given, cwd=records.ROOT, env=environment, check=True, **quiet)
     # Some leave workers behind that they have not waited for: their work counts as well.
-    while not ended or time.perf_counter() < ended + PATIENCE:
+    end = time.perf_counter() + PATIENCE
+    while time.perf_counter() < end:
         try:
-            reaped, status, used = os.wait4(-1, os.WNOHANG)
+            reaped, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             break
-        seconds += used.ru_utime + used.ru_stime
-        if reaped == child.pid:
-            child.returncode = os.waitstatus_to_exitcode(status)
-            assert status == 0, given
-            ended = time.perf_counter()
-        elif not reaped:
+        if not reaped:
             time.sleep(0.02)
-    return seconds
+    return measure.children_seconds() - used
 
 
 def main() -> None:

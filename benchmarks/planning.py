@@ -37,23 +37,13 @@ def main() -> None:
         config |= {"runs": [first], "tables": {"perplexity": {}}, "figures": {"losses": {}}}
         del config["quick"]
         (folder / "many.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        ours = [
-            "--snakefile",
-            str(records.ROOT / "workflow/Snakefile"),
-            "--configfile",
-            "many.yaml",
-        ]
+        snakefile = str(records.ROOT / "workflow/Snakefile")
+        ours = ["--snakefile", snakefile, "--configfile", "many.yaml"]
         jobs = planned(folder, ours)
         (folder / "Empty").write_text(EMPTY.format(jobs=jobs), encoding="utf-8")
         ways = {"ours": ours, "almost empty": ["--snakefile", "Empty"]}
-        steps = {
-            way: lambda _, given=given: measure.timed(partial(planned, folder, given))
-            for way, given in ways.items()
-        }
-        seconds = {
-            way: [one.clock for one in found]
-            for way, found in measure.turns(steps, chosen.rounds, warm=0).items()
-        }
+        steps = {way: partial(planned, folder, given) for way, given in ways.items()}
+        seconds = measure.seconds_of(steps, chosen.rounds, "clock", warm=0)
     medians = {way: 1000 * median / jobs for way, median in measure.medians(seconds).items()}
     print(measure.table("seconds per 1,000 jobs", {w: {"median": m} for w, m in medians.items()}))
     result = {"runs": chosen.runs, "jobs": jobs, "seconds": seconds}

@@ -58,7 +58,7 @@ def measured(size: Size, rounds: int) -> dict[str, Any]:
         net = initial_model(size.model, size.vocabulary, 0)
         step = step_of_ours(net, recipe, size.rows, torch.device("cpu"))
         steps[way] = partial(in_a_way, way, partial(step, tokens_BxL1))
-    seconds = measure.processor_of(steps, rounds)
+    seconds = measure.seconds_of(steps, rounds)
     ratio, own = (measure.ratios(seconds[way], seconds["bfloat16"]) for way in list(WAYS)[:2])
     return {
         **measure.medians(seconds),

@@ -1,9 +1,9 @@
 """Does a law of epochs know what a law of weights does not? As benchmarks/repetition.yaml asks.
 
-    nice -n 19 python -m benchmarks.repetition [--cores 1] [--plan]
+    nice -n 19 python -m benchmarks.repetition [--cores 1]
 
 Writes the texts and a configuration into results/repetition, has the workflow train, fits, and
-trains what was chosen for eight times the tokens. --plan ends before the first run.
+trains what was chosen for eight times the tokens.
 
 Record: benchmarks/results/repetition.json.
 """
@@ -11,20 +11,17 @@ Record: benchmarks/results/repetition.json.
 import argparse
 import dataclasses
 import json
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import yaml
 
 from benchmarks import records
 from benchmarks.records import ROOT
+from benchmarks.workflow_runs import train_and_read_losses
 from pike_mixing.arrays import Floats
 from pike_mixing.comparison import mean_difference, p_values
 from pike_mixing.finders import mixture_design
@@ -40,8 +37,7 @@ FOLDER = ROOT / "results" / "repetition"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cores", type=int, default=1)
-    parser.add_argument("--plan", action="store_true")
-    arguments = parser.parse_args()
+    cores = parser.parse_args().cores
     begun = time.monotonic()
     plan = yaml.safe_load((ROOT / "benchmarks" / "repetition.yaml").read_text(encoding="utf-8"))
     domains, count = tuple(plan["domains"]), len(plan["documents"])
@@ -52,7 +48,7 @@ def main() -> None:
     weights = {a: draw.mixtures(chosen["count"], chosen["seed"] + a).round(4) for a in range(count)}
     methods = {a: {f"{n:02}": w / w.sum() for n, w in enumerate(weights[a])} for a in weights}
     recipe = plan["recipe"]
-    losses = trained(plan, "short", recipe, methods, [plan["seed"]], arguments)
+    losses = trained(plan, "short", recipe, methods, [plan["seed"]], cores)
     tokens = recipe["rows"] * recipe["length"] * recipe["steps"]
     swarms = {}
     for a, by_name in methods.items():
@@ -66,7 +62,7 @@ def main() -> None:
     times = plan["long"]["times"]
     picks = {a: picked(a, swarms, every, tokens * times) for a in swarms}
     steps = {name: recipe[name] * times for name in ("steps", "warmup_steps")}
-    final = trained(plan, "long", recipe | steps, picks, plan["long"]["seeds"], arguments)
+    final = trained(plan, "long", recipe | steps, picks, plan["long"]["seeds"], cores)
     ends = {
         name: np.array([final[a][name].mean(axis=1) for a in final]).T.tolist() for name in picks[0]
     }
@@ -128,40 +124,23 @@ def trained(
     recipe: Mapping[str, Any],
     methods: Mapping[int, Mapping[str, Floats]],
     seeds: list[int],
-    arguments: argparse.Namespace,
+    cores: int,
 ) -> dict[int, dict[str, Floats]]:
     """Validation losses [seeds, K] by assignment and method, trained by the workflow."""
-    path = FOLDER / f"{part}.yaml"
     config = configuration(plan, part, recipe, methods, seeds)
-    path.write_text(yaml.safe_dump(config), encoding="utf-8")
-    if arguments.plan:
-        print(path)
-        raise SystemExit
-    command = [str(Path(sys.executable).parent / "snakemake"), "--configfile", str(path)]
-    command += ["--profile", "workflow/profiles/default", "--cores", str(arguments.cores)]
-    runs = FOLDER / part / "runs"
-    places = {
-        (a, n): [runs / f"{part}-{a}" / "pico" / f"{part}-{a}-{n}" / f"seed{s}" for s in seeds]
+    folder = FOLDER / part / "runs"
+    runs = {
+        (a, n): [folder / f"{part}-{a}" / "pico" / f"{part}-{a}-{n}" / f"seed{s}" for s in seeds]
         for a, one in methods.items()
         for n in one
     }
-    wanted = [p / "evaluations" / "manifest.json" for ps in places.values() for p in ps]
-    wanted_text = [str(one.relative_to(ROOT)) for one in wanted]
-    subprocess.run([*command, "--quiet", "all", "--", *wanted_text], check=True, cwd=ROOT)
+    losses = train_and_read_losses(FOLDER / f"{part}.yaml", config, runs, cores)
     result: dict[int, dict[str, Floats]] = {a: {} for a in methods}
-    for (a, n), ps in places.items():
-        losses = np.stack([_losses(p / "evaluations", names(plan, a)) for p in ps])
-        if not np.isfinite(losses).all():
+    for (a, n), of_seeds in losses.items():
+        result[a][n] = np.array([[one[d] for d in names(plan, a)] for one in of_seeds])
+        if not np.isfinite(result[a][n]).all():
             raise SystemExit(f"{part}-{a}-{n} ended without a number")
-        result[a][n] = losses
     return result
-
-
-def _losses(evaluations: Path, domains: list[str]) -> Floats:
-    (path,) = evaluations.glob("step*/perplexities.parquet")
-    columns = pq.read_table(path, columns=["domain", "nll"]).to_pydict()
-    by_domain = dict(zip(columns["domain"], columns["nll"], strict=True))
-    return np.array([by_domain[domain] for domain in domains])
 
 
 def configuration(
@@ -181,8 +160,8 @@ def configuration(
         for a, one in methods.items()
         for n, w in one.items()
     }
-    every = [f"{name}-{n}" for name in plan["domains"] for n in plan["documents"]]
     most = max(plan["documents"])
+    texts = FOLDER.relative_to(ROOT)
     text = {"tokenizer": "text", "training": part, "evaluation": "last"}
     return {
         "experiment": "repetition",
@@ -190,14 +169,13 @@ def configuration(
         "results": str((FOLDER / part).relative_to(ROOT)),
         "compare": {"baseline": next(iter(fixed))},
         "sources": {
-            name: {
+            f"{name}-{n}": {
                 "kind": "local",
-                "files": str(FOLDER.relative_to(ROOT) / f"{name}.jsonl"),
-                "validation_files": str(
-                    FOLDER.relative_to(ROOT) / f"{name.rpartition('-')[0]}-validation.jsonl"
-                ),
+                "files": str(texts / f"{name}-{n}.jsonl"),
+                "validation_files": str(texts / f"{name}-validation.jsonl"),
             }
-            for name in every
+            for name in plan["domains"]
+            for n in plan["documents"]
         },
         "tokenizers": {
             "text": {
@@ -247,6 +225,15 @@ def picked(a: int, swarms: Mapping[int, Swarm], every: Swarm, tokens: float) -> 
     }
 
 
+def permuted(swarm: Swarm) -> Swarm:
+    """The runs of a swarm, with the amount of text of each domain given to the next."""
+    runs = [
+        dataclasses.replace(run, available_K=np.roll(np.asarray(run.available_K), 1))
+        for run in swarm.runs
+    ]
+    return Swarm(swarm.domains, runs)
+
+
 def left_out(swarms: Mapping[int, Swarm]) -> dict[str, Floats]:
     """Absolute errors [assignments, runs] of predictions from the runs of the other assignments."""
     result: dict[str, list[Floats]] = {}
@@ -254,24 +241,14 @@ def left_out(swarms: Mapping[int, Swarm]) -> dict[str, Floats]:
         runs = [run for b, swarm in swarms.items() if b != a for run in swarm.runs]
         train = Swarm(test.domains, runs)
         weights_NxK, loss_NxK = test.weights_and_losses()
-        turned = [np.roll(np.asarray(run.available_K), 1) for run in runs]
-        permuted = [
-            dataclasses.replace(r, available_K=t) for r, t in zip(runs, turned, strict=True)
-        ]
         fits = {
             "exposure-law": ExposureLaw().fit(train),
-            "permuted": ExposureLaw().fit(Swarm(test.domains, permuted)),
+            "permuted": ExposureLaw().fit(permuted(train)),
             "mixing-law": MixingLaw(kl=0).fit(train),
             "gaussian-process": GaussianProcess().fit(train),
         }
         for name, fitted in fits.items():
-            epochs_NxK = test.epochs_of_runs()
-            if name == "permuted":
-                moved = [
-                    dataclasses.replace(r, available_K=np.roll(np.asarray(r.available_K), 1))
-                    for r in test.runs
-                ]
-                epochs_NxK = Swarm(test.domains, moved).epochs_of_runs()
+            epochs_NxK = (permuted(test) if name == "permuted" else test).epochs_of_runs()
             error_N = fitted.losses(weights_NxK, epochs_NxK) - loss_NxK.mean(axis=1)
             result.setdefault(name, []).append(np.abs(error_N))
     return {name: np.array(errors) for name, errors in result.items()}

@@ -64,15 +64,15 @@ TASKS = {
 
 
 def main() -> None:
-    options: dict[str, Any] = {"models": ["small"], "tasks": list(TASKS), "items": 8, "rounds": 5}
-    chosen = measure.arguments(__doc__, "scoring-harness", **options, requests=10_000)
+    options: dict[str, Any] = {"models": ["small"], "items": 8, "rounds": 5, "requests": 10_000}
+    chosen = measure.arguments(__doc__, "scoring-harness", **options)
     found: dict[str, dict[str, Any]] = {}
     for name in chosen.models:
         model = initial_model(MODELS[name], VOCABULARY, seed=0).eval()
         scorers = {"harness": harness(model), "ours": partial(ours, model)}
         found[name] = {
-            task: compared(scorers, drawn(TASKS[task], chosen.items, VOCABULARY), chosen.rounds)
-            for task in chosen.tasks
+            task: compared(scorers, drawn(lengths, chosen.items, VOCABULARY), chosen.rounds)
+            for task, lengths in TASKS.items()
         }
         print(measure.table(name, {t: row["clock"] for t, row in found[name].items()}), flush=True)
         assert all(row["same_picks"] for row in found[name].values()), "other picks than the peer"
@@ -147,12 +147,8 @@ def compared(
     scorers: dict[str, Answers], questions: Sequence[Question], rounds: int
 ) -> dict[str, Any]:
     """Seconds of the peer and of ours, and how far their answers are apart."""
-    steps = {
-        name: lambda _, answers=answers: measure.timed(lambda: answers(questions))
-        for name, answers in scorers.items()
-    }
-    turns = measure.turns(steps, rounds)
-    clock = {name: [one.clock for one in seconds] for name, seconds in turns.items()}
+    steps = {name: partial(answers, questions) for name, answers in scorers.items()}
+    clock = measure.seconds_of(steps, rounds, "clock")
     ratio = measure.ratios(clock["harness"], clock["ours"])
     both = (answers(questions) for answers in scorers.values())
     pairs = list(zip(*both, strict=True))

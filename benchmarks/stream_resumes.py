@@ -88,6 +88,13 @@ at a wrong row.
 """
 
 
+def library() -> Any:
+    """`datasets`, imported when it is needed: another release in each process."""
+    import datasets
+
+    return datasets
+
+
 def base(rows: int = ROWS, shards: int = 2, first: int = 0) -> Any:
     """A new stream of rows with an `id`, the first of which is given."""
     return copy_if_stateful(_base(rows, shards, first))
@@ -95,21 +102,17 @@ def base(rows: int = ROWS, shards: int = 2, first: int = 0) -> Any:
 
 @functools.cache
 def _base(rows: int, shards: int, first: int) -> Any:
-    import datasets
-
     columns = {"id": list(range(first, first + rows)), "other": [0] * rows}
-    return datasets.Dataset.from_dict(columns).to_iterable_dataset(num_shards=shards)
+    return library().Dataset.from_dict(columns).to_iterable_dataset(num_shards=shards)
 
 
 def generated() -> Any:
-    import datasets
-
     def rows(starts: list[int]) -> Iterator[dict[str, int]]:
         for start in starts:
             yield from ({"id": start + n} for n in range(ROWS // 3))
 
     starts = [number * ROWS // 3 for number in range(3)]
-    return datasets.IterableDataset.from_generator(rows, gen_kwargs={"starts": starts})
+    return library().IterableDataset.from_generator(rows, gen_kwargs={"starts": starts})
 
 
 def double(row: dict[str, Any]) -> dict[str, Any]:
@@ -153,24 +156,6 @@ def mapped(stream: Any) -> Any:
     return stream.map(double)
 
 
-def interleaved(streams: list[Any], **options: Any) -> Any:
-    import datasets
-
-    return datasets.interleave_datasets(streams, **options)
-
-
-def concatenated(streams: list[Any], **options: Any) -> Any:
-    import datasets
-
-    return datasets.concatenate_datasets(streams, **options)
-
-
-def cast(stream: Any) -> Any:
-    import datasets
-
-    return stream.cast_column("id", datasets.Value("int32"))
-
-
 STREAMS: dict[str, Callable[[], Any]] = {
     "as it is": base,
     "one shard of 1,200 rows": lambda: base(1200, 1),
@@ -187,7 +172,7 @@ STREAMS: dict[str, Callable[[], Any]] = {
     "`rename_columns`": lambda: base().rename_columns({"other": "another"}),
     "`select_columns`": lambda: base().select_columns(["id"]),
     "`remove_columns`": lambda: base().remove_columns(["other"]),
-    "`cast_column`": lambda: cast(base()),
+    "`cast_column`": lambda: base().cast_column("id", library().Value("int32")),
     "torch format": lambda: base().with_format("torch"),
     "`map`, torch format": lambda: mapped(base()).with_format("torch"),
     "torch format, batched `map`": lambda: batched(base().with_format("torch")),
@@ -200,14 +185,14 @@ STREAMS: dict[str, Callable[[], Any]] = {
     "`shard`": lambda: base(shards=4).shard(2, 0),
     "`repeat`": lambda: base().repeat(2),
     "`reshard`": lambda: base().reshard(),
-    "`interleave_datasets`": lambda: interleaved(two()),
-    "`interleave_datasets` by shares": lambda: interleaved(
+    "`interleave_datasets`": lambda: library().interleave_datasets(two()),
+    "`interleave_datasets` by shares": lambda: library().interleave_datasets(
         two(), probabilities=[0.7, 0.3], seed=1, stopping_strategy="all_exhausted"
     ),
-    "`map`, `interleave_datasets`": lambda: interleaved(two(mapped)),
-    "`concatenate_datasets`": lambda: concatenated(two()),
-    "`map`, `concatenate_datasets`": lambda: concatenated(two(mapped)),
-    "`concatenate_datasets` of columns": lambda: concatenated(
+    "`map`, `interleave_datasets`": lambda: library().interleave_datasets(two(mapped)),
+    "`concatenate_datasets`": lambda: library().concatenate_datasets(two()),
+    "`map`, `concatenate_datasets`": lambda: library().concatenate_datasets(two(mapped)),
+    "`concatenate_datasets` of columns": lambda: library().concatenate_datasets(
         [base().select_columns(["id"]), base().select_columns(["other"])], axis=1
     ),
     "`shuffle`": lambda: base().shuffle(seed=1, buffer_size=50),
@@ -337,10 +322,8 @@ def of_release(version: str, folder: Path, needed: Path) -> dict[str, Outcomes] 
 
 def print_installed(version: str) -> None:
     """Prints the outcomes of the release that this process imports, as JSON."""
-    import datasets
-
-    if datasets.__version__ != version:
-        raise SystemExit(f"datasets {datasets.__version__} was imported, not {version}")
+    if (imported := library().__version__) != version:
+        raise SystemExit(f"datasets {imported} was imported, not {version}")
     print(json.dumps({"theirs": outcomes(theirs), "ours": outcomes(ours)}))
 
 

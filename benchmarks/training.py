@@ -206,7 +206,7 @@ def measured(size: Size, names: list[str]) -> dict[str, dict[str, Any]]:
             multiply()
 
     made["gemm"] = gemm
-    seconds = measure.processor_of(made, size.rounds)
+    seconds = measure.seconds_of(made, size.rounds)
     rate = flops * times / statistics.median(seconds.pop("gemm"))
     net, tokens = initial_model(size.model, size.vocabulary, 0), size.rows * size.length
     work = step_log.model_flops_per_token(net, size.model, size.length) * tokens
