@@ -146,14 +146,11 @@ def _weights_remedy(weights_K: Any, signals: Signals) -> str:
     total = float(np.sum(weights_K))
     if np.isfinite(total) and total > 0 and np.min(weights_K) >= 0:
         return f": the rule's weights sum to {total:.9g}: have it divide them by their sum"
-    if (
-        np.isnan(total)
-        and (loss_K := signals.loss_K) is not None
-        and (unseen := int(np.isnan(loss_K).sum()))
-    ):
+    unseen = 0 if signals.loss_K is None else int(np.isnan(signals.loss_K).sum())
+    if unseen and np.isnan(total):
         return (
-            f": {unseen} of {len(loss_K)} domains had no row at this step, and their loss is NaN: "
-            "if the rule is yours, have it keep the last loss of such a domain"
+            f": {unseen} of {len(weights_K)} domains had no row at this step, and their loss is "
+            "NaN: if the rule is yours, have it keep the last loss of such a domain"
         )
     return (
         ": if the rule is yours, it divides by 0 or subtracts too much; else the signals are too "

@@ -126,17 +126,12 @@ def test_a_pages_yaml_is_a_configuration_or_fits_into_one(name, own_modules):
             path.write_text(block.replace("include: ", f"include: {documented.ROOT}/"))
             schema.read_experiment(planner.read_expanded_config(path), name)
             continue
-        if whole.exists():
-            # What the page adds to its first file, or replaces in it by a second one.
+        if whole.exists() or "swarms:" in block:
+            # What the page adds to its first file, or to the template, or replaces in it.
+            first = whole if whole.exists() else documented.ROOT / "config" / "config.yaml"
             second = own_modules / "second.yaml"
             second.write_text(block)
-            assert planner.plan_config_files([whole, second], {})[0].runs
-            continue
-        if "swarms:" in block:
-            # A second file beside the template.
-            (own_modules / "second.yaml").write_text(block)
-            files = [documented.ROOT / "config" / "config.yaml", own_modules / "second.yaml"]
-            assert planner.plan_config_files(files, {})[0].runs
+            assert planner.plan_config_files([first, second], {})[0].runs
             continue
         if "hypotheses:" in block:
             # A copy of a registration, with these values in the place of its own.

@@ -237,12 +237,11 @@ def _remarks_on_multiple_epochs(plan: Plan, paths: Mapping[str, str]) -> list[st
     share_of = dict(zip(plan.domains, plan.shares[0], strict=True))
     longest = max(size_of[domain] / share_of[domain] for domain in paths)
     times_of = {domain: longest * share_of[domain] / size_of[domain] for domain in paths}
-    packed = any(
-        f.suffix in (".gz", ".zst", ".parquet") for files in files_of.values() for f in files
-    )
-    by = "bytes of files" + " (compressed ones have more text)" * packed
+    endings = {file.suffix for files in files_of.values() for file in files}
+    note = " (compressed ones have more text)" if endings & {".gz", ".zst", ".parquet"} else ""
     return [
-        f"{domain}: read about {times:,.0f} times until the largest domain ends, by {by}"
+        f"{domain}: read about {times:,.0f} times until the largest domain ends, by bytes of "
+        f"files{note}"
         for domain, times in times_of.items()
         if times >= 2
     ]

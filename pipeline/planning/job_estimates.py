@@ -42,7 +42,7 @@ EMPTY_DATABASE, UNTRAINED_TOKENIZER = 2**23, 2**25
 SMALL_SOURCE = 50_000_000
 """Bytes of a source that says nothing of its size, and has no files here."""
 ASKED_WITHOUT_TARGETS = ("table", "figure", "database", "article", "report")
-"""Rules of which the workflow makes all, unless files are named."""
+"""Rules of which the workflow's rule `all` asks everything."""
 COMPRESSED, UNPACKED = (".gz", ".zst", ".parquet"), 4
 """Files that hold more text than their own size, and how many times more."""
 
