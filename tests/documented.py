@@ -39,7 +39,7 @@ HOW = [
     (r"pike-mixing (compare|noise) ", "compared"),
     (r"pike-mixing bench( .*)?", "not run: minutes; test_bench.py scores the page's method"),
     (r"pike-mixing swarms \S+", "not run: GitHub; test_swarms.py has files"),
-    (r"(\.venv/bin/)?pike-mixing export interleave-datasets ", "exported"),
+    (r"(\.venv/bin/)?pike-mixing export transformers ", "exported"),
     (r"(python -m pike_mixing|pike-mixing) ", "library"),
     (
         r"\.venv/bin/pike registered ",

@@ -38,9 +38,9 @@ from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.settings import parse_settings
 
 OF_DATASETS = {
-    *("datasets", "hf", "hugging", "huggingface", "sfttrainer", "trainer", "transformers", "trl")
+    *("datasets", "hf", "hugging", "huggingface", "interleave", "sfttrainer", "trainer", "trl")
 }
-"""Words of names that people look for, whose trainers take what `interleave-datasets` makes."""
+"""Words of names that people look for, whose trainers take what `transformers` makes."""
 SMALLEST = 1e-12
 """A share below this counts as 0: solvers leave such."""
 MOST = 1e15
@@ -100,7 +100,7 @@ def add_command(subparsers: Any) -> None:
     given.add_argument("--from", dest="file", type=Path, metavar="FILE", help="a JSON file")
     about = "paths of the domains' data; '*=/data/*' gives one to each that has none"
     command.add_argument("--path", nargs="+", default=[], metavar="DOMAIN=PATH", help=about)
-    about = "field of a record that holds the text (default: text), for interleave-datasets"
+    about = "field of a record that holds the text (default: text), for transformers"
     command.add_argument("--field", nargs="+", default=[], metavar="DOMAIN=FIELD", help=about)
     about = "steps of the run: a schedule's stages are written in steps"
     command.add_argument("--steps", type=int, help=about)
@@ -169,7 +169,7 @@ def _unknown_trainer_message(name: str) -> str:
     if OF_DATASETS & {*re.split(r"[-_ ]", name.lower())}:
         return (
             f"trainer: {name!r} is unknown: for Hugging Face's Trainer (transformers, TRL) type: "
-            "pike-mixing export interleave-datasets"
+            "pike-mixing export transformers"
         )
     return unknown_name_message(name, FORMATS, "trainer")
 

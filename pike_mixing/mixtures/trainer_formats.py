@@ -156,8 +156,8 @@ PLAIN = r"(json|jsonl|csv|txt|parquet|arrow)"
 """Endings that loaders of `datasets` know."""
 
 FORMATS = {
-    "interleave-datasets": TrainerFormat(
-        "datasets.interleave_datasets (Hugging Face)",
+    "transformers": TrainerFormat(
+        "Hugging Face's Trainer (datasets.interleave_datasets)",
         "tokens, where `mixture` is given a tokenizer and packs; else rows as they are stored",
         {
             "mixture.py": (

@@ -148,7 +148,7 @@ def of_swift(files):
 
 
 SCHEMAS = {
-    "interleave-datasets": of_interleave,
+    "transformers": of_interleave,
     "megatron-lm": lambda files: of_pairs(files["blend.txt"].split()),
     "megatron-energon": of_energon,
     "olmo-core": of_olmo,
@@ -287,7 +287,7 @@ RUNS = {
     "nemo": (run_megatron, True),
     "torchtitan": (run_grain, True),
     "axolotl": (run_axolotl, True),
-    "interleave-datasets": (run_interleaved, False),
+    "transformers": (run_interleaved, False),
     "llamafactory": (run_by_names, False),
     "ms-swift": (run_by_names, False),
     "megatron-energon": (run_energon, False),
@@ -348,7 +348,7 @@ def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, sa
     given = [f"{name}={share}" for name, share in shares.items()]
     files = {"tickets": "tickets.jsonl.gz", "code": "code/*.parquet", "web": "web/*.txt"}
     paths = [f"{name}={tmp_path / file}" for name, file in files.items()]
-    words = ["interleave-datasets", "--mixture", *given, "--path", *paths]
+    words = ["transformers", "--mixture", *given, "--path", *paths]
     space = defined(said("export", *words, "--field", "code=content"))
     mixed = space["mixture"](Letters(), length=64)
     assert isinstance(mixed, datasets.IterableDataset)
@@ -389,7 +389,7 @@ def test_a_mixture_of_files_packs_them_and_its_shares_are_of_tokens(tmp_path, sa
 def by_mixture(path, field, document="file", **options):
     pytest.importorskip("datasets")
     plan, paths = export.plan_of_shares({"web": 1}, "--mixture"), {"web": str(path)}
-    files, _ = export.export("interleave-datasets", plan, paths, fields={"web": field})
+    files, _ = export.export("transformers", plan, paths, fields={"web": field})
     texts = []
 
     def tokenizer(text, add_special_tokens):
@@ -545,7 +545,7 @@ def test_other_words_and_folders_of_text_are_refused(tmp_path, said, word, monke
     (tmp_path / "a.txt").write_text("one\ntwo\n")
     with pytest.raises(ValueError, match=f"DOCUMENT: {word!r} is unknown: write .*paragraphs"):
         by_mixture(tmp_path / "a.txt", "text", word)
-    words = ["interleave-datasets", "--mixture", "web=1", "--path", f"web={tmp_path}/"]
+    words = ["transformers", "--mixture", "web=1", "--path", f"web={tmp_path}/"]
     assert f"name the files: 'web={tmp_path}/*.txt'" in said("export", *words, code=2)
     (tmp_path / "a.txt").rename(tmp_path / "a.text")
     module = said("export", *words)
@@ -576,7 +576,7 @@ def test_documents_come_in_order_or_shuffled(tmp_path, texts_by):
         ("nemo", "/d/*.parquet", "parquet"),
         ("olmo-core", "/d/web.TXT", "TXT"),
         ("llamafactory", "/d/t.jsonl.gz", "jsonl.gz"),
-        ("interleave-datasets", "/d/t.tsv", "tsv"),
+        ("transformers", "/d/t.tsv", "tsv"),
         ("megatron-lm", "tokens.bin", "bin"),
     ],
 )
@@ -630,9 +630,9 @@ def test_remarks_name_paths_that_are_not_here_and_end_with_the_next_step(tmp_pat
     given = dict(zip("abcdefghi", paths, strict=True))
     words = ["--mixture", *(f"{name}=1" for name in given)]
     words += ["--path", *(f"{name}={path}" for name, path in given.items())]
-    assert main(["export", "interleave-datasets", *words]) == 0
+    assert main(["export", "transformers", *words]) == 0
     first, absent, *_, last = capsys.readouterr().err.splitlines()
-    assert first.startswith("interleave-datasets: shares are of: tokens")
+    assert first.startswith("transformers: shares are of: tokens")
     named = ", ".join(f"{name}={given[name]}" for name in "defg")
     assert absent == f"  not on this machine (fine if your trainer's machine has it): {named}"
     assert last.startswith("  next: `from mixture import mixture` in your training script")
@@ -678,11 +678,11 @@ MIXTURE = ["--mixture", "web=1", "code=1"]
     [
         (["nemo", *MIXTURE], "--path: domain 'web' has none: give web=/its/data"),
         (["nmo", *MIXTURE], "trainer: 'nmo' is unknown: did you mean 'nemo'?"),
-        (["hf-trainer", *MIXTURE], "TRL) type: pike-mixing export interleave-datasets"),
+        (["hf-trainer", *MIXTURE], "TRL) type: pike-mixing export transformers"),
         (["nemo"], "--mixture: give shares"),
         (["nemo", "--from", "none.json"], "--from: none.json cannot be read"),
         ([*MIXTURE, "nemo", "--path", "*=/d"], "'nemo' too: type the trainer first: export nemo"),
-        (["--from", "a.json"], "no trainer is named: type one behind export: interleave-data"),
+        (["--from", "a.json"], "no trainer is named: type one behind export: transformers"),
         (["nemo", "--mixture", "web=-1"], "--mixture.web: must not be negative"),
         (["nemo", "--mixture", "web=0"], "--mixture: at least one must be positive"),
         (["nemo", "--mixture", "=1"], "--mixture: '=1' has no name before the ="),
@@ -708,7 +708,7 @@ def test_what_cannot_be_told_is_refused(said, words, message):
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("interleave-datasets", "type: pike-mixing export interleave-datasets"),
+        ("transformers", "type: pike-mixing export transformers"),
         ("mixing-law", "type: pike-mixing fit mixing-law"),
         ("famo", "type: pike-mixing methods famo"),
         (
@@ -756,7 +756,7 @@ def test_a_field_that_the_first_records_lack_is_refused(said, tmp_path, name):
     records = [{"content": "a", "stars": 1, **({} if ".csv" in name else one)} for one in nested]
     write_records(tmp_path / name, records)
     options = ["--mixture", "web=1", "--path", f"web={tmp_path}/*{name[1:]}"]
-    words = ["export", "interleave-datasets", *options]
+    words = ["export", "transformers", *options]
     start = f"--field: domain 'web': {tmp_path / name} has no "
     told = said(*words, code=2)
     assert f"{start}field 'text', but content, stars" in told
@@ -779,7 +779,7 @@ def test_a_field_of_few_records_is_found_and_text_files_have_one(said, tmp_path)
     write_records(tmp_path / "a.jsonl", [*records, {"late": "x"}])
     (tmp_path / "list.json").write_text('[{"id": 1}]')
     (tmp_path / "b.txt").write_text("words")
-    words = ["export", "interleave-datasets", "--mixture", "web=1"]
+    words = ["export", "transformers", "--mixture", "web=1"]
     said(*words, "--path", f"web={tmp_path}/a.jsonl", "--field", "web=body")
     path = ["--path", f"web={tmp_path}/a.jsonl", "--field", "web=late"]
     assert "no field 'late', but id, body: type" in said(*words, *path, code=2)
@@ -805,15 +805,15 @@ def test_small_domains_are_named_with_how_often_they_are_read(tmp_path, capsys):
     words = ["--mixture", "web=2", "code=1", "tickets=1", "none=0"]
     paths = [f"{name}={tmp_path}/{name}/*.txt" for name in ("web", "code", "tickets")]
     words += ["--path", *paths]
-    assert main(["export", "interleave-datasets", *words]) == 0
+    assert main(["export", "transformers", *words]) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if "read about" in line]
     assert told == ["  code: read about 6 times until the largest domain ends, by bytes of files"]
     (tmp_path / "code/1.txt").rename(tmp_path / "code/1.txt.gz")
     zipped = [word.replace("/code/*.txt", "/code/*.gz") for word in words]
-    assert main(["export", "interleave-datasets", *zipped]) == 0
+    assert main(["export", "transformers", *zipped]) == 0
     assert "by bytes of files (compressed ones have more text)\n" in capsys.readouterr().err
     # Nothing is said where the files of a domain are elsewhere.
-    assert main(["export", "interleave-datasets", *words[:-1], "tickets=/away/*.txt"]) == 0
+    assert main(["export", "transformers", *words[:-1], "tickets=/away/*.txt"]) == 0
     assert "read about" not in capsys.readouterr().err
 
 
