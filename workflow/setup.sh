@@ -50,8 +50,6 @@ if [ -n "$hashed" ]; then
 fi
 "$folder/bin/python" -m pip install --no-compile --disable-pip-version-check --quiet ${index:+--extra-index-url "$index"} \
   --constraint "$folder/constraints.txt" --editable ".[$extras]"
-# pip would compile with one core, and tests that nobody runs. Some packages have templates that are no Python.
-"$folder/bin/python" -m compileall -qq -j 0 -x '/tests/' "$folder/lib" || :
 "$folder/bin/python" -c 'import sys, torch
 for_what = f"with CUDA {torch.version.cuda}" if torch.version.cuda else "for CPUs"
 print(f"set-up: {sys.argv[1]} is ready: torch {torch.__version__} {for_what}")' "$folder"
