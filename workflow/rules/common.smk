@@ -1,23 +1,15 @@
 """The plan of the experiment, and what every rule takes from it."""
 
-import atexit
-import gc
 import inspect
 import sys
 from pathlib import Path
 
-# Hundreds of thousands of objects stay: to look for garbage among them, again and again and at the
-# end, takes a fifth of the time of a plan of 1,000 jobs.
-gc.freeze()
-gc.set_threshold(100_000)
-atexit.register(gc.freeze)
 # The package lies beside this file and need not be installed. A Snakefile that takes ours as a module
 # from a hosted repository gets no folder: the package is then that of its environment.
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
 from pike_mixing.errors import InputError
-from pipeline.planning import manifest_places, plan_hints, planner
-from pipeline.planning import rule_inputs, workflow_jobs
+from pipeline.planning import manifest_places, planner, rule_inputs, workflow_jobs
 from pipeline.results import sql_views
 
 
@@ -45,14 +37,11 @@ onstart:
 
 
 onsuccess:
-    for line in plan_hints.finished_workflow_hints(PLAN):
-        logger.warning(line)
+    JOBS.log_hints_after_success()
 
 
 onerror:
-    # With `make run`, the logger says so itself.
-    if "snakemake_logger_plugin_pike" not in sys.modules:
-        logger.warning("What is finished stays: the same command goes on")
+    JOBS.log_hint_after_failure()
 
 
 def reads(rule):
