@@ -202,7 +202,7 @@ def _choose_and_check_columns(read: "Scores") -> "list[Column]":
     """The columns to compare, with their directions set; refuses what cannot be compared."""
     from pike_mixing.comparison import read_sides, scores
 
-    columns = scores.choose_named_or_only_metrics(read)
+    columns = scores.choose_one_column_per_task(read)
     read_sides.set_directions_from_options(columns, read.reading)
     read_sides.refuse_differing_facts(read, [column.task for column in columns])
     return columns

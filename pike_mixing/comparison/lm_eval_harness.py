@@ -204,7 +204,7 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
             if (metric := metrics[name, filter_]) is not None:
                 score, weight = _score_and_weight(metric, value, f"{source}: {name}")
                 metric.column.append_score_row(
-                    run, item, score, weight=weight, cluster=cluster, source=source
+                    run, item, score, weight=weight, cluster=cluster, message_prefix=source
                 )
     expected = about.expected_documents()
     if expected is not None and len(times) < expected:
