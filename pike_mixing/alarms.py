@@ -246,7 +246,9 @@ class Watch(AlarmLimits):
             )
         return "give the method a floor (min_weight), lower its rate, or put more rows into a batch"
 
-    def _record_effective_domains_alarm(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
+    def _record_effective_domains_alarm(
+        self, state: State, step: int, weights_K: Floats
+    ) -> list[Alarm]:
         """At most one, at the end of a window: a look at the mean weights of its steps."""
         sum_K = state["weight_sum_K"] + weights_K
         looks = (step + 1) % self.window == 0

@@ -32,9 +32,12 @@ def p_value(estimate: Estimate) -> float | None:
         return 1.0
     if interval_half_width_at(least) <= size:
         return 0.0
+
     # Logarithms of both are nearly a straight line.
-    ends = math.log(least), math.log(most)
-    return math.exp(optimize.brentq(lambda x: math.log(interval_half_width_at(math.exp(x)) / size), *ends))
+    def log_ratio(log_level: float) -> float:
+        return math.log(interval_half_width_at(math.exp(log_level)) / size)
+
+    return math.exp(optimize.brentq(log_ratio, math.log(least), math.log(most)))
 
 
 def p_value_if_enough(estimate: Estimate) -> float | None:

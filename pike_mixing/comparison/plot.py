@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pike_mixing.comparison.report import row_label, task_and_mean_rows, side_a_verdict_text
+from pike_mixing.comparison.report import row_label, side_a_verdict_text, task_and_mean_rows
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 

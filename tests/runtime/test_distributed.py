@@ -29,9 +29,11 @@ PIKE = {
 
 # Who takes which rows.
 
+UNITS = st.sampled_from(["row", "micro-batch"])
+
 
 @pytest.mark.slow
-@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.sampled_from(["row", "micro-batch"]))
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), UNITS)
 def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, deal_by):
     rows, hands = torch.arange(R), []
     with pytest.MonkeyPatch.context() as patch:
