@@ -24,7 +24,7 @@ from pike_mixing.parser import ListExtendingParser
 from pike_mixing.setting_fields import setting_lines, wrap_text
 from pike_mixing.setting_messages import unknown_name_message
 from pike_mixing.swarms import catalogue
-from pike_mixing.swarms.fetch import fetch_swarm
+from pike_mixing.swarms.fetch import download_swarm
 
 MISTAKE = 2
 """Exit code of a mistake of the user's."""
@@ -254,7 +254,7 @@ def methods_text(arguments: argparse.Namespace) -> str:
 def list_or_fetch_swarms(arguments: argparse.Namespace) -> str:
     """The public swarms, or where a fetched one lies."""
     if arguments.name is not None:
-        return str(fetch_swarm(arguments.name, arguments.to, arguments.base))
+        return str(download_swarm(arguments.name, arguments.to, arguments.base))
     lines = []
     for name, swarm in catalogue.TABLES.items():
         place = "in the package" if name in catalogue.PACKAGED else "to fetch"

@@ -123,7 +123,7 @@ class Watch(AlarmLimits):
         if self.adapts or self.rounded:
             result += self._record_missing_rows_alarms(state, step, weights_K, count_K)
         if self.adapts and len(self.domains) >= FEWEST_DOMAINS:
-            result += self._record_collapse_alarms(state, step, weights_K)
+            result += self._record_effective_domains_alarm(state, step, weights_K)
         if self.movement is not None:
             state, message = self.movement.after_step(
                 state, step, weights_K, count_K, coefficient_K
@@ -202,7 +202,7 @@ class Watch(AlarmLimits):
         ]
 
     def _record_epoch_alarms(
-        self, state: State, step: int, drawn_K: Ints, epoch_rows: dict[str, float]
+        self, state: State, step: int, drawn_so_far_K: Ints, epoch_rows: dict[str, float]
     ) -> list[Alarm]:
         rows_K = np.array([epoch_rows[domain] for domain in self.domains])
         return [
@@ -215,7 +215,7 @@ class Watch(AlarmLimits):
                 "learnt by heart; give its source more text, train for fewer steps, or use a "
                 "method that bounds repetition (unimax)",
             )
-            for k in _indices_turned_true(state, "epochs", drawn_K / rows_K > self.epochs)
+            for k in _indices_turned_true(state, "epochs", drawn_so_far_K / rows_K > self.epochs)
         ]
 
     def _record_missing_rows_alarms(
@@ -246,8 +246,10 @@ class Watch(AlarmLimits):
             )
         return "give the method a floor (min_weight), lower its rate, or put more rows into a batch"
 
-    def _record_collapse_alarms(self, state: State, step: int, weights_K: Floats) -> list[Alarm]:
-        """A look at the end of each window, at the mean weights of its steps."""
+    def _record_effective_domains_alarm(
+        self, state: State, step: int, weights_K: Floats
+    ) -> list[Alarm]:
+        """At most one, at the end of a window: a look at the mean weights of its steps."""
         sum_K = state["weight_sum_K"] + weights_K
         looks = (step + 1) % self.window == 0
         state["weight_sum_K"] = np.zeros_like(sum_K) if looks else sum_K

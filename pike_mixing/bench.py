@@ -257,9 +257,9 @@ def sealed_folds(further_tables: Sequence[Path]) -> list[Fold]:
     return result
 
 
-def _read_regmix_swarm(parameters_or_range: str) -> Swarm:
+def _read_regmix_swarm(parameter_count: str) -> Swarm:
     path = catalogue.packaged_table_or_path(Path("regmix"))
-    return swarm_table.read_swarm(path, where={"parameters": parameters_or_range})
+    return swarm_table.read_swarm(path, where={"parameters": parameter_count})
 
 
 def score_on_test_swarms(

@@ -45,7 +45,7 @@ def with_checked_signals_and_answer(
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             answer = hook(self, state, signals)
         if hook_name != "observe":
-            _refuse_problems(where, answer_problems(answer, signals, K))
+            _refuse_problems(where, domain_factor_problems(answer, signals, K))
             return answer
         _refuse_problems(where, state_problems(answer))
         weights_K = self.weights(answer, signals.step + 1)
@@ -116,7 +116,7 @@ def state_problems(answer: Any) -> list[str]:
     ]
 
 
-def answer_problems(answer: Any, signals: Signals, K: int) -> list[str]:
+def domain_factor_problems(answer: Any, signals: Signals, K: int) -> list[str]:
     """Why a hook's answer cannot be a number of each domain with rows."""
     if answer is None:
         return []
@@ -285,10 +285,10 @@ def contradiction_problems(signals: Signals, K: int) -> list[str]:
             f"count_K: {count_K.tolist()} sums to {count_K.sum():g}, but the batch has {b} rows "
             "(batch_rows)"
         )
-    return problems + _nan_problems(signals, count_K)
+    return problems + _present_domain_nan_problems(signals, count_K)
 
 
-def _nan_problems(signals: Signals, count_K: Ints) -> list[str]:
+def _present_domain_nan_problems(signals: Signals, count_K: Ints) -> list[str]:
     """Measurements of rows of the batch that are no number."""
     measured = {name: getattr(signals, name) for name in OF_BATCH}
     if signals.gram_KxK is not None:

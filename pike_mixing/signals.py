@@ -84,7 +84,7 @@ class Statistics:
         return cls(squared_norm_K, unbiased_K, variance_K, loss_K, rows_K)
 
     @classmethod
-    def unweighted_mean(cls, estimates: Sequence[Self]) -> Self:
+    def fieldwise_mean(cls, estimates: Sequence[Self]) -> Self:
         """The mean of several estimates from as many rows each; `rows_K` are those of one."""
         names = (field.name for field in dataclasses.fields(cls))
         return cls(*(np.mean([getattr(e, name) for e in estimates], axis=0) for name in names))

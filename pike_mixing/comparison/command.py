@@ -134,7 +134,7 @@ def comparison_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
         plot.write_svg(found, arguments.plot)
     if arguments.gate is None:
         return text, HOLDS
-    code = _gate_exit_code(arguments.gate, found)
+    code = _side_a_gate_exit_code(arguments.gate, found)
     if arguments.format == "text":
         text += f"\ngate {arguments.gate}: {GATE_SAYS[code]}"
     return text, code
@@ -202,13 +202,13 @@ def _choose_and_check_columns(read: "Scores") -> "list[Column]":
     """The columns to compare, with their directions set; refuses what cannot be compared."""
     from pike_mixing.comparison import read_sides, scores
 
-    columns = scores.choose_named_or_only_metrics(read)
+    columns = scores.choose_one_column_per_task(read)
     read_sides.set_directions_from_options(columns, read.reading)
     read_sides.refuse_differing_facts(read, [column.task for column in columns])
     return columns
 
 
-def _gate_exit_code(gate: str, comparison: "Comparison") -> int:
+def _side_a_gate_exit_code(gate: str, comparison: "Comparison") -> int:
     """The exit code of a gate: by the mean over tasks, or the only task."""
     from pike_mixing.comparison.verdicts import BETTER, EQUAL, WORSE
 

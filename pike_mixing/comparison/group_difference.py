@@ -47,7 +47,7 @@ def estimate_group_difference(
         of_recipes: Whether the runs stand for more of their recipes: at least two of each group.
     """
     groups, tasks = one_or_two_groups, range(len(task_weights))
-    apart = [_difference_of_run_means([group[k] for group in groups]) for k in tasks]
+    apart = [_difference_of_run_means(*(group[k] for group in groups)) for k in tasks]
     base = mean_difference.estimate(apart, task_weights)
     weight_K = np.array(task_weights, np.float64) / math.fsum(task_weights)
     names = [one.document_G for one in apart]
@@ -76,15 +76,14 @@ def estimate_group_difference(
 
 
 def _difference_of_run_means(
-    one_or_two_groups: Sequence[DocumentDifferences],
+    group: DocumentDifferences, minus: DocumentDifferences | None = None
 ) -> DocumentDifferences:
-    """The mean over runs of one group, less that of the other where there are two."""
-    first, *rest = one_or_two_groups
-    mean, error_G = first.by_seed_S.mean(keepdims=True), first.error_SxG.mean(axis=0, keepdims=True)
-    for other in rest:
-        mean = mean - other.by_seed_S.mean(keepdims=True)
-        error_G = error_G - other.error_SxG.mean(axis=0, keepdims=True)
-    return replace(first, by_seed_S=mean, error_SxG=error_G)
+    """The mean over a group's runs, less that of the group `minus` where it is given."""
+    mean, error_G = group.by_seed_S.mean(keepdims=True), group.error_SxG.mean(axis=0, keepdims=True)
+    if minus is not None:
+        mean = mean - minus.by_seed_S.mean(keepdims=True)
+        error_G = error_G - minus.error_SxG.mean(axis=0, keepdims=True)
+    return replace(group, by_seed_S=mean, error_SxG=error_G)
 
 
 def run_means_and_error_terms(

@@ -60,7 +60,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         for scorer, numbers in found.items():
             mean = math.fsum(numbers) / len(numbers)
             column = scores.find_or_add_column(task, scorer, True)
-            column.append_score_row(run, item, mean, cluster=clusters[item], source=path)
+            column.append_score_row(run, item, mean, cluster=clusters[item], message_prefix=path)
 
 
 def _read_json_evaluation_and_samples(path: Path) -> tuple[dict[str, Any], list[Any]]:

@@ -147,7 +147,9 @@ def _add_or_leave_out_metric(
     higher = False if rolling else _is_higher_better(results, task, metric)
     column = scores.find_or_add_column(task, label, higher)
     for (item, cluster, _), value, weight in zip(rows, values, weights, strict=True):
-        column.append_score_row(run, item, value, weight=weight, cluster=cluster, source=path)
+        column.append_score_row(
+            run, item, value, weight=weight, cluster=cluster, message_prefix=path
+        )
 
 
 def _is_higher_better(results: dict[str, Any], task: str, metric: str) -> bool | None:

@@ -202,9 +202,9 @@ def _add_samples(path: Path, about: _TaskResults, run: Run, scores: Scores) -> N
             if (name, filter_) not in metrics:
                 metrics[name, filter_] = _find_metric(about, scores, name, filter_)
             if (metric := metrics[name, filter_]) is not None:
-                score, weight = _score_and_weight(metric, value, f"{source}: {name}")
+                score, weight = _score_or_loss_and_weight(metric, value, f"{source}: {name}")
                 metric.column.append_score_row(
-                    run, item, score, weight=weight, cluster=cluster, source=source
+                    run, item, score, weight=weight, cluster=cluster, message_prefix=source
                 )
     expected = about.expected_documents()
     if expected is not None and len(times) < expected:
@@ -256,7 +256,7 @@ def _find_metric(about: _TaskResults, scores: Scores, name: str, filter_: str) -
     return _Metric(column, divisor, name in ROLLING)
 
 
-def _score_and_weight(metric: _Metric, value: Any, place: str) -> tuple[float, float]:
+def _score_or_loss_and_weight(metric: _Metric, value: Any, place: str) -> tuple[float, float]:
     score, weight = math.nan, 1.0
     with contextlib.suppress(TypeError, ValueError, IndexError, ZeroDivisionError):
         weight = float(value[1]) if metric.is_rolling else 1.0

@@ -84,7 +84,7 @@ def _add_row(source: str, model: str, row: dict[str, Any], side: str, scores: Sc
     cluster = row.get("document", row.get("cluster"))
     cluster = f"{task}/{item}" if cluster is None else str(cluster)
     column = scores.find_or_add_column(task, str(row.get("metric", "score")), None)
-    column.append_score_row(run, item, score, weight=weight, cluster=cluster, source=source)
+    column.append_score_row(run, item, score, weight=weight, cluster=cluster, message_prefix=source)
 
 
 def _parse_number(source: str, column: str, value: object) -> float:

@@ -44,7 +44,7 @@ class DocumentDifferences:
 
 
 def differences_of_sums(
-    sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, document_G: npt.ArrayLike
+    sum_SxG: npt.ArrayLike, count_G: npt.ArrayLike, unique_document_G: npt.ArrayLike
 ) -> DocumentDifferences:
     """The differences of two methods whose means over a text or task are sum / count.
 
@@ -53,7 +53,7 @@ def differences_of_sums(
     total_SxG, size_G = np.asarray(sum_SxG, np.float64), np.asarray(count_G, np.float64)
     by_seed_S = total_SxG.sum(axis=1) / size_G.sum()
     return differences_of_residuals(
-        by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, document_G
+        by_seed_S, total_SxG - by_seed_S[:, None] * size_G, size_G, unique_document_G
     )
 
 

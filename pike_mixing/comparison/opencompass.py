@@ -51,7 +51,7 @@ def add_log(path: Path, given_path: Path, side: str, scores: Scores) -> None:
         column = scores.find_or_add_column(task, metric, True)
         for name, reference, prompt, score in items:
             item = (name, reference) if reading.same_document else (name, reference, prompt)
-            column.append_score_row(run, item, score, cluster=f"{task}/{name}", source=path)
+            column.append_score_row(run, item, score, cluster=f"{task}/{name}", message_prefix=path)
 
 
 class _Item(NamedTuple):

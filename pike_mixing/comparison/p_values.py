@@ -25,16 +25,19 @@ def p_value(estimate: Estimate) -> float | None:
         return None
     size, least, most = abs(estimate.difference), 1e-100, 1 - 1e-6
 
-    def half_width_at(level: float) -> float:
+    def interval_half_width_at(level: float) -> float:
         return half_width(estimate, level) or 0.0
 
-    if size <= half_width_at(1 - 2e-6):
+    if size <= interval_half_width_at(1 - 2e-6):
         return 1.0
-    if half_width_at(least) <= size:
+    if interval_half_width_at(least) <= size:
         return 0.0
+
     # Logarithms of both are nearly a straight line.
-    ends = math.log(least), math.log(most)
-    return math.exp(optimize.brentq(lambda x: math.log(half_width_at(math.exp(x)) / size), *ends))
+    def log_ratio(log_level: float) -> float:
+        return math.log(interval_half_width_at(math.exp(log_level)) / size)
+
+    return math.exp(optimize.brentq(log_ratio, math.log(least), math.log(most)))
 
 
 def p_value_if_enough(estimate: Estimate) -> float | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pike_mixing.comparison.report import row_label, task_and_mean_rows, verdict_on_a_text
+from pike_mixing.comparison.report import row_label, side_a_verdict_text, task_and_mean_rows
 from pike_mixing.comparison.verdicts import Comparison
 from pike_mixing.errors import InputError
 
@@ -65,7 +65,7 @@ def draw_svg(comparison: Comparison) -> str:
         assert row.low is not None
         assert row.high is not None
         name = escape(row_label(comparison, row))
-        verdict = escape(verdict_on_a_text(comparison, row))
+        verdict = escape(side_a_verdict_text(comparison, row))
         lines += [
             f'<text x="{left - 10}" y="{y + 4}" text-anchor="end">{name}</text>',
             f'<line x1="{x(row.low)}" x2="{x(row.high)}" y1="{y}" y2="{y}" stroke="{colour}"/>',
@@ -83,7 +83,7 @@ def draw_svg(comparison: Comparison) -> str:
 def _figure_in_words(comparison: Comparison) -> str:
     return "; ".join(
         f"{row_label(comparison, row)}: {row.estimate.difference:.4g} "
-        f"({row.low:.4g} to {row.high:.4g}), {verdict_on_a_text(comparison, row)}"
+        f"({row.low:.4g} to {row.high:.4g}), {side_a_verdict_text(comparison, row)}"
         for row in task_and_mean_rows(comparison)
         if row.low is not None
     )

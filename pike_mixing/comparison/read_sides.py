@@ -120,7 +120,7 @@ def add_pipeline_losses(path: Path, side: str, scores: Scores, scenario_size_met
                 nll / tokens,
                 weight=float(tokens),
                 cluster=document,
-                source=path,
+                message_prefix=path,
             )
 
 

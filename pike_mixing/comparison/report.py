@@ -46,7 +46,7 @@ def comparison_scope_sentence(comparison: Comparison) -> str:
     return f"About {two}, on items like these; other runs of their recipes may differ."
 
 
-def verdict_on_a_text(comparison: Comparison, row: Row) -> str:
+def side_a_verdict_text(comparison: Comparison, row: Row) -> str:
     """A row's verdict in words; `power_text` says why there is none."""
     if row.is_same and row.verdict == UNKNOWN:
         return "equal here"
@@ -104,7 +104,7 @@ def _row_cells(comparison: Comparison, row: Row) -> list[str]:
     interval = "" if row.low is None else f"{row.low:.4f} to {row.high:.4f}"
     numbers = [f"{number:.4f}" for number in (row.a, row.b, row.estimate.difference)]
     name = row_label(comparison, row)
-    p, verdict = p_text_or_empty(row.p_holm), verdict_on_a_text(comparison, row)
+    p, verdict = p_text_or_empty(row.p_holm), side_a_verdict_text(comparison, row)
     return [name, row.metric, *numbers, interval, p, verdict]
 
 

@@ -92,7 +92,7 @@ class Column:
 
     def append_score_row(
         self, run: Run, item: Hashable, score: float, *, weight: float = 1.0, cluster: Hashable,
-        source: object,
+        message_prefix: object,
     ) -> None:  # fmt: skip
         """Adds a run's score of an item, which all runs weigh and cluster alike.
 
@@ -107,13 +107,13 @@ class Column:
             self.item_clusters.append(cluster)
         elif self.item_weights[place] != weight:
             raise InputError(
-                f"{source}: {self.task}: item {item_name(item)} has the weight {weight:g}, "
+                f"{message_prefix}: {self.task}: item {item_name(item)} has the weight {weight:g}, "
                 f"elsewhere {self.item_weights[place]:g}: scores by token of different tokenizers "
                 "cannot be compared: take scores by byte or by word"
             )
         elif self.item_clusters[place] != cluster:
             raise InputError(
-                f"{source}: {self.task}: item {item_name(item)} is of document {cluster}, "
+                f"{message_prefix}: {self.task}: item {item_name(item)} is of document {cluster}, "
                 f"elsewhere of {self.item_clusters[place]}: give one document to each item"
             )
         if run not in self.rows_by_run:
@@ -264,10 +264,10 @@ class Scores:
         """An error with what was noted behind it."""
         return InputError("; ".join([message, *self.all_notes()]))
 
-    def find_or_add_column(self, task: str, metric: str, higher: bool | None) -> Column:
+    def find_or_add_column(self, task: str, metric: str, higher_if_unknown: bool | None) -> Column:
         """The column of a task and metric, made when it is first asked for."""
-        made = self.columns.setdefault((task, metric), Column(task, metric, higher))
-        made.higher = higher if made.higher is None else made.higher
+        made = self.columns.setdefault((task, metric), Column(task, metric))
+        made.higher = higher_if_unknown if made.higher is None else made.higher
         return made
 
     def note_fact(self, task: str, fact: str, value: object, source: object) -> None:
@@ -310,7 +310,7 @@ class Paired:
         return whole and bool((self.weight_I == 1).all())
 
 
-def choose_named_or_only_metrics(scores: Scores) -> list[Column]:
+def choose_one_column_per_task(scores: Scores) -> list[Column]:
     """One column of each task: the first of the metrics asked for that it has, or the only one.
 
     Raises:

@@ -208,18 +208,18 @@ class BalancedPiKE(PiKE):
 
     def log_weight_changes(self, statistics: Statistics, b: int) -> Floats:
         """Line 7: (y*_k)^2 (zeta_1 |grad L_k|^2 - zeta_2 / (2b) sigma_k^2)."""
-        factor_K = tilted_weights_summing_to_tau(statistics.loss_K, self.tau) ** 2
+        factor_K = tau_softmax_of_tau_loss(statistics.loss_K, self.tau) ** 2
         return factor_K * super().log_weight_changes(statistics, b)
 
     def proposed_settings(self, statistics: Statistics, b: int) -> dict[str, float]:
         """PiKE's, of norms and variances times (y*_k)^2."""
-        factor_K = tilted_weights_summing_to_tau(statistics.loss_K, self.tau) ** 2
+        factor_K = tau_softmax_of_tau_loss(statistics.loss_K, self.tau) ** 2
         names = ("squared_norm_K", "squared_norm_unbiased_K", "variance_K")
         tilted = {name: factor_K * getattr(statistics, name) for name in names}
         return super().proposed_settings(dataclasses.replace(statistics, **tilted), b)
 
 
-def tilted_weights_summing_to_tau(loss_K: Floats, tau: float) -> Floats:
+def tau_softmax_of_tau_loss(loss_K: Floats, tau: float) -> Floats:
     """Line 6 and Lemma `lemma:MinToMinMax`: y*_k = tau softmax(tau L)_k, which sum to tau.
 
     A domain without a finite loss has no part in the sum and gets NaN.

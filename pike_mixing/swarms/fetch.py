@@ -24,7 +24,7 @@ SECONDS = 60
 """After which a server that says nothing is given up."""
 
 
-def fetch_swarm(name: str, folder: Path, base: str | None = None) -> Path:
+def download_swarm(name: str, folder: Path, base: str | None = None) -> Path:
     """Writes `<name>.csv.gz` and `<name>.LICENSE` into a folder, each whole or not at all.
 
     The same files make the same bytes.

@@ -29,7 +29,7 @@ them, c chips.
 import functools
 import itertools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -219,8 +219,8 @@ def _overwrite_gradients_and_return_losses(
     embedding_VxD: Tensor,
     target_n: Tensor,
     weight_n: Tensor,
-    of_hidden_nxD: Tensor,
-    of_embedding_VxD: Tensor,
+    hidden_gradient_out_nxD: Tensor,
+    embedding_gradient_out_VxD: Tensor,
 ) -> Tensor:
     """Writes the gradients of the weighted losses and returns the losses; n is at most D.
 
@@ -234,35 +234,45 @@ def _overwrite_gradients_and_return_losses(
     highest_n = embedding_VxD.new_full((n,), -torch.inf)
     sum_n, of_target_n = torch.zeros_like(highest_n), torch.empty_like(highest_n)
     shifts = []
-    for pieces, tokens, at in blocks:
-        kept_vxn = of_embedding_VxD[pieces, :n]
-        logits_vxn = a_times_b_transposed(embedding_VxD[pieces], hidden_nxD)
-        of_target_n[tokens] = logits_vxn[at, tokens]
+    for block in blocks:
+        kept_vxn = embedding_gradient_out_VxD[block.rows, :n]
+        logits_vxn = a_times_b_transposed(embedding_VxD[block.rows], hidden_nxD)
+        of_target_n[block.tokens] = logits_vxn[block.target_rows, block.tokens]
         before_n, highest_n = highest_n, highest_n.maximum(logits_vxn.amax(dim=0))
         torch.exp(logits_vxn.sub_(highest_n), out=kept_vxn)
         sum_n.mul_((before_n - highest_n).exp_()).add_(kept_vxn.sum(dim=0))
         shifts.append(highest_n)
     log_sum_n = highest_n + sum_n.log()
-    of_hidden_nxD.zero_()
-    for (pieces, tokens, at), shift_n in zip(blocks, shifts, strict=True):
-        kept_vxn, factor_vxD = of_embedding_VxD[pieces, :n], embedding_VxD[pieces]
+    hidden_gradient_out_nxD.zero_()
+    for (rows, tokens, target_rows), shift_n in zip(blocks, shifts, strict=True):
+        kept_vxn, factor_vxD = embedding_gradient_out_VxD[rows, :n], embedding_VxD[rows]
         scale_n = (shift_n - log_sum_n).exp_().mul_(weight_n)
         slope_vxn = kept_vxn * scale_n
-        slope_vxn[at, tokens] -= weight_n[tokens]
-        of_hidden_nxD += a_transposed_times_b(slope_vxn, factor_vxD)
-        of_embedding_VxD[pieces] = a_times_b_transposed(slope_vxn, hidden_nxD.T)
+        slope_vxn[target_rows, tokens] -= weight_n[tokens]
+        hidden_gradient_out_nxD += a_transposed_times_b(slope_vxn, factor_vxD)
+        embedding_gradient_out_VxD[rows] = a_times_b_transposed(slope_vxn, hidden_nxD.T)
     return log_sum_n - of_target_n
 
 
-def _vocabulary_blocks(target_n: Tensor, V: int, height: int) -> list[tuple[slice, Tensor, Tensor]]:
-    """The vocabulary by `height`; the tokens whose target is in each, and where it is there."""
+class _VocabularyBlock(NamedTuple):
+    """Some rows of the embedding, and the tokens whose target is one of them."""
+
+    rows: slice
+    tokens: Tensor
+    """Places of these tokens among the n."""
+    target_rows: Tensor
+    """Of each of these tokens, the place of its target within the rows."""
+
+
+def _vocabulary_blocks(target_n: Tensor, V: int, height: int) -> list[_VocabularyBlock]:
+    """The vocabulary by `height`."""
     order_n = target_n.argsort()
     begins = range(0, V, height)
     edges = torch.tensor([*begins, V])
     bounds = itertools.pairwise(torch.searchsorted(target_n[order_n], edges).tolist())
     tokens = [order_n[low:high] for low, high in bounds]
     return [
-        (slice(begin, begin + height), those, target_n[those] - begin)
+        _VocabularyBlock(slice(begin, begin + height), those, target_n[those] - begin)
         for begin, those in zip(begins, tokens, strict=True)
     ]
 

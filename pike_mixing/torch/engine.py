@@ -124,7 +124,7 @@ class Engine:
                     rows, with_inner_products=due.inner_products
                 )
                 result.append(statistics)
-        mean = Statistics.unweighted_mean(result)
+        mean = Statistics.fieldwise_mean(result)
         b = self._source.batch_rows
         self._observe_signals(Signals(self.step, b, statistics=mean, gram_KxK=gram_KxK))
         return FreshStatistics(mean, time.perf_counter() - began)

@@ -230,15 +230,15 @@ def measure_and_fetch_gramian(
 def _target_and_rows(
     model: nn.Module,
     loss_fn: RowLosses,
-    rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
+    own_rows_by_domain: Mapping[str, Rows] | Sequence[Rows],
     micro_batch_rows: int,
     group: Group,
 ) -> tuple[Target, list[DomainRows]]:
-    if isinstance(rows_by_domain, Tensor):
+    if isinstance(own_rows_by_domain, Tensor):
         raise InputError("rows_by_domain is a tensor: give one for each domain, as a list or dict")
-    if isinstance(rows_by_domain, Mapping):
-        rows_by_domain = list(rows_by_domain.values())
-    pieces_K = [rows.split(domain, micro_batch_rows) for domain in rows_by_domain]
+    if isinstance(own_rows_by_domain, Mapping):
+        own_rows_by_domain = list(own_rows_by_domain.values())
+    pieces_K = [rows.split(domain, micro_batch_rows) for domain in own_rows_by_domain]
     return Target(model, Passes(loss_fn, group=group)), domain_rows_with_equal_passes(
         pieces_K, group
     )

@@ -6,7 +6,7 @@ import math
 import sys
 import types
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -200,7 +200,7 @@ def _fsdp_modules(model: nn.Module) -> list["FSDPModule"]:
     return [module for module in model.modules() if isinstance(module, FSDPModule)]
 
 
-def trainable_parameters_while_unsharded(
+def parameters_where_gradients_arrive(
     model: nn.Module, units: Sequence["FSDPModule"]
 ) -> list[Tensor]:
     """Where the gradients of this process's own rows arrive, before they become shards."""
@@ -269,18 +269,21 @@ class DealtMicroBatch(NamedTuple):
     """1, or 0 for a pass that is made only because the others make one."""
 
 
+DealBy = Literal["row", "micro-batch"]
+"""What goes to one process after the other."""
+
+
 def deal_micro_batches(
-    R: int, size: int, group: Group = None, *, whole: bool = False
+    R: int, size: int, group: Group = None, *, deal_by: DealBy = "row"
 ) -> list[DealtMicroBatch]:
     """The micro-batches that this process passes of rows that all have, and whether each counts.
 
     Rows are dealt in their order: the first to the first process, the second to the second. A
     process that has none left passes the first row once more, without counting (0.0), so that all
-    make the same number of passes. With `whole`, micro-batches are dealt as one process would make
-    them, rather than rows.
+    make the same number of passes. By micro-batch, those are dealt that one process would make.
     """
     n, first = world_size(group), rank(group)
-    if whole:
+    if deal_by == "micro-batch":
         most = math.ceil(math.ceil(R / size) / n)
         own = [slice(at, min(at + size, R)) for at in range(first * size, R, n * size)]
     else:

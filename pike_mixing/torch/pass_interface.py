@@ -163,9 +163,9 @@ class Passes:
             whole_micro_batches: Whether micro-batches are dealt as one process would make them,
                 rather than rows.
         """
-        for own, counts in parallel.deal_micro_batches(
-            len(weight_R), size, self.group, whole=whole_micro_batches
-        ):
+        deal_by: parallel.DealBy = "micro-batch" if whole_micro_batches else "row"
+        dealt = parallel.deal_micro_batches(len(weight_R), size, self.group, deal_by=deal_by)
+        for own, counts in dealt:
             weight_B = weight_R[own] * counts
             yield Piece(
                 rows.read_if_unread(rows.select(batch, own)), weight_B, len(weight_B), counts
@@ -240,7 +240,7 @@ class Target:
                 "optimizer that steps within the backward pass: measuring would run them too; "
                 "remove them around the call"
             )
-        self.arriving = parallel.trainable_parameters_while_unsharded(model, self.units)
+        self.arriving = parallel.parameters_where_gradients_arrive(model, self.units)
         """Where the gradients of this process's own rows arrive, before they become shards."""
         self.divisor = parallel.fsdp2_gradient_divisor(self.units, self.group)
         """By what the sum over the processes is divided where gradients are in shards."""

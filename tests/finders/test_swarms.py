@@ -12,7 +12,7 @@ from pike_mixing.errors import InputError
 from pike_mixing.finders import swarm_table
 from pike_mixing.swarms import catalogue
 from pike_mixing.swarms.catalogue import PublicSwarm, TablePair
-from pike_mixing.swarms.fetch import fetch_swarm
+from pike_mixing.swarms.fetch import download_swarm
 
 RATIOS = "index,mix_en,mix_de\n1,0.5,0.5\n2,0.25,0.75\n"
 METRICS = "index,m/en_val,m/de_val\n2,3.5,1.5\n1,3,2\n"
@@ -54,7 +54,7 @@ def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp
     assert [run.loss_K.tolist() for run in swarm.runs] == [[3, 2], [3.5, 1.5]]
     assert [run.parameters for run in swarm.runs] == [1e6, 1e6]
     first = path.read_bytes()
-    assert fetch_swarm("two", tmp_path, mirror.as_uri()).read_bytes() == first
+    assert download_swarm("two", tmp_path, mirror.as_uri()).read_bytes() == first
     told = said("swarms", "two", "--to", path, "--from", mirror.as_uri(), code=2)
     assert "give another folder" in told
 
@@ -62,10 +62,10 @@ def test_a_swarm_is_fetched_into_the_one_form_with_its_licence(mirror, said, tmp
 def test_another_file_is_refused_and_nothing_is_written(mirror, tmp_path):
     (mirror / "b.csv").write_text(METRICS.replace("3.5", "3.6"))
     with pytest.raises(InputError, match=r"b\.csv has the SHA-256 .* it is another file"):
-        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
+        download_swarm("two", tmp_path / "out", mirror.as_uri())
     (mirror / "a.csv").unlink()
     with pytest.raises(InputError, match=r"a\.csv cannot be had: .*--from file:///folder"):
-        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
+        download_swarm("two", tmp_path / "out", mirror.as_uri())
     assert not (tmp_path / "out").exists()
 
 
@@ -76,15 +76,15 @@ def test_an_answer_that_breaks_off_is_refused(mirror, tmp_path, monkeypatch):
 
     monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Cut())
     with pytest.raises(InputError, match=r"cannot be had: IncompleteRead.*try again later"):
-        fetch_swarm("two", tmp_path / "out", mirror.as_uri())
+        download_swarm("two", tmp_path / "out", mirror.as_uri())
 
 
 def test_a_swarm_that_nobody_has_pinned_is_refused_by_name(tmp_path, monkeypatch):
     monkeypatch.setitem(catalogue.TABLES, "new", catalogue.TABLES["regmix"])
     with pytest.raises(InputError, match="'new': nobody has recorded the SHA-256 of L"):
-        fetch_swarm("new", tmp_path)
+        download_swarm("new", tmp_path)
     with pytest.raises(InputError, match="swarm: 'regmx' is unknown: did you mean 'regmix'"):
-        fetch_swarm("regmx", tmp_path)
+        download_swarm("regmx", tmp_path)
 
 
 def test_the_list_says_what_is_there(said):

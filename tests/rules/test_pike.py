@@ -17,7 +17,7 @@ from pike_mixing.rules.pike import (
     PiKE,
     descent_bound_minimiser,
     proposed_coefficients,
-    tilted_weights_summing_to_tau,
+    tau_softmax_of_tau_loss,
     updated_log_weights,
 )
 
@@ -159,14 +159,14 @@ def test_a_method_proposes_by_the_norm_that_it_uses():
 
 def test_the_tilt_is_stable_for_losses_of_a_thousand():
     # exp(3000) overflows float64; the difference of 0.1 nats must still count e^0.3 : 1.
-    y_K = tilted_weights_summing_to_tau(vector(1000.1, 1000.0), 3.0)
+    y_K = tau_softmax_of_tau_loss(vector(1000.1, 1000.0), 3.0)
     assert (y_K[0] / y_K[1]).item() == pytest.approx(math.exp(0.3), rel=1e-9)
-    assert tilted_weights_summing_to_tau(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
+    assert tau_softmax_of_tau_loss(vector(1000.0, 0.0), 1.0).tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("unknown", [math.nan, math.inf])
 def test_a_domain_without_a_loss_has_no_part_in_the_tilt(unknown):
-    y_K = tilted_weights_summing_to_tau(vector(LN3, unknown, 0), 1.0)
+    y_K = tau_softmax_of_tau_loss(vector(LN3, unknown, 0), 1.0)
     assert_close(y_K[[0, 2]], vector(0.75, 0.25))
     assert np.isnan(y_K[1])
 

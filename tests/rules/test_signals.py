@@ -79,7 +79,7 @@ def test_the_mean_of_two_estimates_has_the_rows_of_one():
         Statistics.of_moments(vector(3, 5), vector(8, 0), vector(1, 2), vector(4, 2)),
         Statistics.of_moments(vector(5, 7), vector(16, 4), vector(3, 2), vector(4, 2)),
     ]
-    found = Statistics.unweighted_mean(estimates)
+    found = Statistics.fieldwise_mean(estimates)
     assert found.squared_norm_K.tolist() == [4, 6]
     # 4 - 12 / 4 and 6 - 2 / 2.
     assert found.squared_norm_unbiased_K.tolist() == [1, 5]

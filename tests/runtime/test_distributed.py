@@ -29,22 +29,24 @@ PIKE = {
 
 # Who takes which rows.
 
+UNITS = st.sampled_from(["row", "micro-batch"])
+
 
 @pytest.mark.slow
-@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.booleans())
-def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, whole):
+@given(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), UNITS)
+def test_every_row_is_dealt_once_and_all_make_the_same_number_of_passes(R, size, n, deal_by):
     rows, hands = torch.arange(R), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parallel, "world_size", lambda group: n)
         for rank in range(n):
             patch.setattr(parallel, "rank", lambda group, rank=rank: rank)
-            dealt = parallel.deal_micro_batches(R, size, whole=whole)
+            dealt = parallel.deal_micro_batches(R, size, deal_by=deal_by)
             hands.append([(rows[own], counts) for own, counts in dealt])
     assert len({len(hand) for hand in hands}) == 1
     counted = [piece for hand in hands for piece, counts in hand if counts]
     assert sorted(torch.cat(counted).tolist()) == list(range(R))
     assert all(len(piece) <= size for piece in counted)
-    if whole:
+    if deal_by == "micro-batch":
         alone = [piece.tolist() for piece in rows.split(size)]
         assert sorted(piece.tolist() for piece in counted) == alone
 

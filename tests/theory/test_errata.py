@@ -10,7 +10,7 @@ import pytest
 from pike_mixing.rules.pike import (
     ConceptualPiKE,
     descent_bound_minimiser,
-    tilted_weights_summing_to_tau,
+    tau_softmax_of_tau_loss,
 )
 from pipeline import theory
 from pipeline.theory import descent
@@ -45,7 +45,7 @@ def theta_after_turns(turns):
     """
     theta = 0.5
     for _ in range(turns):
-        y_2 = tilted_weights_summing_to_tau(vector((theta - 1) ** 2 / 2, (theta + 1) ** 2 / 2), 3.0)
+        y_2 = tau_softmax_of_tau_loss(vector((theta - 1) ** 2 / 2, (theta + 1) ** 2 / 2), 3.0)
         theta = float(y_2[0] - y_2[1]) / 3
     return theta
 

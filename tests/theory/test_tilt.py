@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pike_mixing.rules.pike import tilted_weights_summing_to_tau
+from pike_mixing.rules.pike import tau_softmax_of_tau_loss
 from pipeline.theory.problem import vector
 
 
@@ -30,7 +30,7 @@ def test_both_sides_by_hand():
     # exp gives 1 and 3: tilted log 4, shares 1/4 and 3/4; 3/4 log 3 - (1/4 log 1/4 + 3/4 log 3/4).
     loss_2 = vector(0, math.log(3))
     assert tilted(loss_2, 1.0) == pytest.approx(math.log(4))
-    assert tilted_weights_summing_to_tau(loss_2, 1.0).tolist() == pytest.approx([0.25, 0.75])
+    assert tau_softmax_of_tau_loss(loss_2, 1.0).tolist() == pytest.approx([0.25, 0.75])
     assert inner(vector(0.25, 0.75), loss_2, 1.0) == pytest.approx(math.log(4))
     # All on the second: its loss alone. A y_k of 0 adds nothing.
     assert inner(vector(0, 1), loss_2, 1.0) == pytest.approx(math.log(3))
@@ -42,7 +42,7 @@ losses = st.lists(st.floats(-20, 20), min_size=2, max_size=5)
 @given(losses, st.floats(0.01, 20), st.integers(0, 2**32))
 def test_the_identity_holds_and_no_other_y_is_higher(values, tau, seed):
     loss_K = vector(*values)
-    y_K = tilted_weights_summing_to_tau(loss_K, tau)
+    y_K = tau_softmax_of_tau_loss(loss_K, tau)
     best = inner(y_K, loss_K, tau)
     assert best == pytest.approx(tau * tilted(loss_K, tau), rel=1e-9, abs=1e-9)
     other_K = np.random.default_rng(seed).random(len(values))
@@ -57,5 +57,5 @@ def test_the_gradient_of_the_tilted_loss_weighs_by_y():
 
     slope = (tilted(losses_3(0.3 + 1e-6), 2) - tilted(losses_3(0.3 - 1e-6), 2)) / 2e-6
     assert slope == pytest.approx(
-        tilted_weights_summing_to_tau(losses_3(0.3), 2) @ (0.3 - np.arange(3)) / 2, abs=1e-8
+        tau_softmax_of_tau_loss(losses_3(0.3), 2) @ (0.3 - np.arange(3)) / 2, abs=1e-8
     )
