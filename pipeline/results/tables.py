@@ -289,10 +289,8 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [sql_views.EMPTY]
     for part in blocks:
         lines += [rf"\par\medskip {number_marks.escape_latex(part.section)}\par\smallskip"]
-        lines += [
-            rf"\begin{{tabular}}{{l{''.join(part.cell_column_alignments('l', 'r'))}}}",
-            r"\toprule",
-        ]
+        columns = "".join(part.cell_column_alignments("l", "r"))
+        lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
         lines += [
             " & ".join(["", *map(number_marks.escape_latex, part.cells)]) + r" \\",
             r"\midrule",
