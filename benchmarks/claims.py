@@ -159,7 +159,7 @@ def refutation(claim: Claim) -> str:
     """A claim that the paper's own numbers contradict, the worst of them, and our verdict."""
     return (
         f"- {claim['statement']} (`{claim['claim']}`). In the paper's tables "
-        f"{query.worst_difference_in_paper_tables(claim)}. Our runs: {claim['verdict']}."
+        f"{query.worst_method_difference_in_paper(claim)}. Our runs: {claim['verdict']}."
     )
 
 

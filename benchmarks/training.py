@@ -80,7 +80,7 @@ def step_of_ours(
 ) -> Callable[[Tensor], None]:
     """Steps as `pike pretrain` takes them, of rows [B, L + 1], so many rows in a pass."""
     if recipe.compile:
-        devices.use_compilation_cache()
+        devices.use_torch_compile_cache()
     net = net.to(device).configure(recipe)
     optimizer = optim.build_adamw(net, recipe)
     passes = PipelinePasses(net)

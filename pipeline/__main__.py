@@ -99,7 +99,7 @@ def _run_command(command: str, chosen: dict[str, Any], words: Sequence[str]) -> 
             during.enter_context(signal_handler.ignore_save_signal(chosen["save_on"]))
             minutes = chosen.pop("wait")
             if minutes and not launch.is_under_torchrun_or_own_srun():
-                locks.await_lease_end_or_timeout(chosen["given"].parent, minutes)
+                locks.wait_while_lease_held(chosen["given"].parent, minutes)
             chosen = _exec_torchrun_or_adapt_arguments(chosen, words)
         if not (place := chosen.pop("place")):
             # What all stages stand on is imported for a stage alone.

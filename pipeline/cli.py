@@ -353,7 +353,7 @@ def commands() -> list[Command]:
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--every", "seconds (default: 2)", type=number_parser(0.01), default=2.0),
             _option("--once", "show what there is, and end", action="store_true"),
-            _format("text", "json"), by="pipeline.training.watch:watch_runs"),
+            _format("text", "json"), by="pipeline.training.watch:watch_runs_until_interrupted"),
         _command("look", "track", "send runs to W&B, MLflow or TensorBoard",
             _positional("FOLDER", "a run's folder, or one that holds runs: results"),
             _option("--to", "the tracker; each needs the extra of its name",

@@ -42,7 +42,11 @@ def _find_corpus_folders(folder: Path) -> list[Path]:
     if (folder / atomic_files.MANIFEST).is_file():
         return [folder]
     found = sorted(folder.rglob(atomic_files.MANIFEST))
-    return [path.parent for path in found if manifests.read_stage_from_json(path) == "pack"]
+    return [
+        path.parent
+        for path in found
+        if manifests.recorded_stage(atomic_files.read_json(path)) == "pack"
+    ]
 
 
 def _nonempty_split_statistics(corpus: Path) -> Iterator[Row]:

@@ -47,7 +47,7 @@ def encode_questions_with_fitting_shots(
 
     A candidate's last token is not read.
     """
-    spec, prompts, solved = task.spec, task.prompts, task.demonstration_texts
+    spec, prompts, solved = task.spec, task.prompts_without_demonstrations, task.demonstration_texts
     start: Tokens = (tokenizer.eos,) if spec.document_start else ()
     unconditional = {
         text: (*start, *tokens.tolist()) if text else (tokenizer.eos,)

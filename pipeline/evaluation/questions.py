@@ -42,9 +42,10 @@ def prepare_domains(
     """Windows and items of each domain."""
     length = work.training.length
     for key, choice in evaluation.choices_by_setting().items():
-        if choice.question_tokens - 1 > length:
+        tokens = choice.question_and_answer_tokens
+        if tokens - 1 > length:
             raise InputError(
-                f"{key}: questions of {choice.question_tokens} tokens, candidates included, do not "
+                f"{key}: questions of {tokens} tokens, candidates included, do not "
                 f"fit into the {length} tokens that {work.scenario} was trained with: lower "
                 f"evaluation.{key}.context"
             )

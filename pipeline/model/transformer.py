@@ -174,7 +174,7 @@ class Transformer(nn.Module):
         self.precision = PRECISIONS[recipe.precision]
         self.recomputes = recipe.activation_checkpointing
         if recipe.compile and not devices.is_xla(self.device):
-            devices.use_compilation_cache()
+            devices.use_torch_compile_cache()
             for block in self.blocks:
                 # One compilation serves all blocks; their parameters are its arguments.
                 block.compile()

@@ -279,7 +279,7 @@ def _too_long_item_problems(config: Config) -> Iterable[str]:
         length = config["training"][recipe]["length"]
         for key, kind in (("choice", Choice), ("few_shot", FewShot)):
             values = config["evaluation"][evaluation].get(key)
-            if values and (tokens := kind(**values).question_tokens) - 1 > length:
+            if values and (tokens := kind(**values).question_and_answer_tokens) - 1 > length:
                 yield (
                     f"evaluation.{evaluation}.{key}.context: questions of {tokens} tokens, "
                     f"candidates included, do not fit into the {length} tokens of "

@@ -248,7 +248,7 @@ class PlanComparison:
         """
         place = Path(self.plan.manifest_path(rule, name))
         if self._is_forced(rule, name):
-            made_from.force_restart(place)
+            made_from.mark_for_restart(place)
         elif rule in KEPT_IF_UNCHANGED and place.is_file() and not self.differences(rule, name):
             made_from.keep_manifest_copy(place)
         else:

@@ -236,7 +236,7 @@ def estimate_evaluation(
     for key, kind in (("choice", Choice), ("few_shot", FewShot)):
         if asked_of := evaluation.get(key):
             choice = kind(**asked_of)
-            each = choice.question_tokens + choice.distractors * choice.candidate
+            each = choice.question_and_answer_tokens + choice.distractors * choice.candidate
             own += choice.items * len(domains)
             tokens += choice.items * len(domains) * each
     flops = tokens * training_flops_per_token(shape, vocabulary, length) / 3

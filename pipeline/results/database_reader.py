@@ -215,7 +215,7 @@ def _hint_to_remake_changed_outputs(database: Path) -> str:
     changed = list[Path]()
     # A query that cannot be read is refused where it is built; this database still has its answer.
     with contextlib.suppress(InputError):
-        for path, view in sql_views.tables_and_figures_with_views(folder):
+        for path, view in sql_views.output_files_with_views(folder):
             read = map(sql_views.sql_file_of_view, sql_views.views_in_order(view))
             if any(_modified_time(Path(file)) > since for file in read):
                 changed.append(path)

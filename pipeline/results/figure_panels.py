@@ -64,7 +64,7 @@ def domain_loss_panels(rows: list[Row]) -> list[Panel]:
         _panel_over_steps(
             place,
             "validation loss (nats)",
-            _line_series(part, "nll", "method", band=_has_several_seeds),
+            _lines_through_rows(part, "nll", "method", band=_has_several_seeds),
             references=[(t, part[0][n]) for n, t in titles.items() if part[0][n] is not None],
             y_limits=_loss_limits(part),
         )
@@ -92,7 +92,7 @@ def difference_panels(rows: list[Row]) -> list[Panel]:
         _panel_over_steps(
             place,
             "loss minus the baseline's",
-            _line_series(part, "difference", "method"),
+            _lines_through_rows(part, "difference", "method"),
             references=[("", 0.0)],
             y_limits=_difference_limits(part),
         )
@@ -121,7 +121,7 @@ def weight_panels(rows: list[Row]) -> list[Panel]:
             "weight of each batch" if part[0]["alternates"] else "sampling weight",
             _one_domain_batch_dots(part)
             if part[0]["alternates"]
-            else _line_series(part, "weight", "domain", band=_has_interval),
+            else _lines_through_rows(part, "weight", "domain", band=_has_interval),
             y_limits=(0.0, 1.1 * (common if top < ALL else 1.0)),
             method=place[2],
         )
@@ -132,7 +132,7 @@ def weight_panels(rows: list[Row]) -> list[Panel]:
 def _one_domain_batch_dots(part: list[Row]) -> list[Series]:
     """Batches of one domain each: a dot where a domain has the batch, and a gap elsewhere."""
     rows = [{**row, "weight": row["weight"] if row["weight"] > ALL else None} for row in part]
-    return [replace(line, points=True) for line in _line_series(rows, "weight", "domain")]
+    return [replace(line, points=True) for line in _lines_through_rows(rows, "weight", "domain")]
 
 
 def similarity_panels(rows: list[Row]) -> list[Panel]:
@@ -175,7 +175,7 @@ def _column_panel(
 ) -> Panel:
     """The panel of one column in a method's row of panels."""
     (scenario, model, method), part = group
-    lines = _line_series(part, column, key, positive=how.get("scale") == "log")
+    lines = _lines_through_rows(part, column, key, gap_unless_positive=how.get("scale") == "log")
     return _panel_over_steps((scenario, model, method), label, lines, method=method, **how)
 
 
@@ -219,7 +219,7 @@ def panels_of_layout_rows(rows: list[Row]) -> list[Panel]:
                 first["title"],
                 first["x_label"],
                 first["y_label"],
-                series=_line_series(part, "value", "key", band=_has_interval),
+                series=_lines_through_rows(part, "value", "key", band=_has_interval),
                 references=[] if height is None else [(first["reference_label"], height)],
                 y_limits=limits,
             )
@@ -231,8 +231,8 @@ def paper_example_1_panels(rows: list[Row]) -> list[Panel]:
     """Example 1: the loss, its simulation's 95% interval as a band, and the share of task 1."""
     if not rows:
         return []
-    loss = _line_series(rows, "loss", "mixture", band=_has_interval)
-    share = _line_series(rows, "share", "mixture")
+    loss = _lines_through_rows(rows, "loss", "mixture", band=_has_interval)
+    share = _lines_through_rows(rows, "share", "mixture")
     title = "share of task 1"
     return [
         Panel("", "", "expected loss", STEP, "expected loss", loss, scale="log"),
@@ -255,22 +255,22 @@ def _panel_over_steps(
     return Panel(*scenario_model_title, STEP, y_label, series, **how)
 
 
-def _line_series(
+def _lines_through_rows(
     rows: list[Row],
     column: str,
     key: str,
     *,
-    positive: bool = False,
+    gap_unless_positive: bool = False,
     band: Callable[[list[Row]], bool] = lambda points: False,
 ) -> list[Series]:
     """A line per value of `key`, with the column's values; `{key}_position` gives its colour.
 
-    Where values must be `positive`, as on a log scale, others leave a gap. `band` says of rows
-    whether they have the ends of a band, `low` and `high`.
+    With `gap_unless_positive`, as on a log scale, the line is broken at other values. `band` says
+    of rows whether they have the ends of a band, `low` and `high`.
     """
 
     def drawable_or_none(value: float | None) -> float | None:
-        return value if is_finite(value) and (value > 0 or not positive) else None
+        return value if is_finite(value) and (value > 0 or not gap_unless_positive) else None
 
     lines = []
     for (name, position), points in _group_rows(rows, key, f"{key}_position"):

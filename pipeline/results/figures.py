@@ -55,7 +55,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
         out, (".svg", ".png", ".json"), "figure", [settings, database]
     )
     snapshot = result_manifests.snapshot_inputs(
-        "figure", [result_manifests.require_unaltered_manifest_or_file(database, "database")]
+        "figure", [result_manifests.unaltered_manifest_or_itself(database, "database")]
     )
     with connect_results_database(database) as connection:
         result = select_rows_keeping_nulls(connection, view, figure.selection, str(settings))

@@ -237,7 +237,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         holm_M = p_values.holm_adjusted(p_M) if corrected else [None] * len(p_M)
         numbers.append(
             [
-                [None] * 9 if e is None else [*_estimate_columns(e), p, holm]
+                [None] * 9 if e is None else [*_difference_and_error_columns(e), p, holm]
                 for e, p, holm in zip(found, p_M, holm_M, strict=True)
             ]
         )
@@ -247,7 +247,7 @@ def _rows_with_holm_p_values(tests: list[LossTest], *, corrected: bool) -> Itera
         yield [*place, *counts, *itertools.chain(*columns)]
 
 
-def _estimate_columns(estimate: Estimate) -> list[float | None]:
+def _difference_and_error_columns(estimate: Estimate) -> list[float | None]:
     """Difference, standard error, ends, and of the error what seeds, documents and degrees are."""
     ends = mean_difference.interval_ends(estimate)
     error = estimate.seed_sd, estimate.of_items, estimate.degrees

@@ -181,7 +181,7 @@ def _read_outcomes(connection: duckdb.DuckDBPyConnection, answered: AnsweredTask
     item_N, names_I = pd.factorize(rows["answered"], sort=True)
     document_I = rows.groupby(item_N)["cluster"].first().to_numpy(object)
     curves = {}
-    for name, points_N in _row_points_by_metric(result).items():
+    for name, points_N in _points_per_row_by_metric(result).items():
         if name in requested:
             points_RxI = np.full((len(checkpoints), len(names_I)), np.nan)
             points_RxI[run_N, item_N] = points_N
@@ -196,7 +196,7 @@ def _checkpoints_of_rows(rows: pd.DataFrame) -> tuple[list[CheckpointKey], Ints]
     return [CheckpointKey(*key) for key in keys], row_N.to_numpy()
 
 
-def _row_points_by_metric(table: "pa.Table") -> dict[str, Floats]:
+def _points_per_row_by_metric(table: "pa.Table") -> dict[str, Floats]:
     """Points of every row under every metric whose lists are there."""
     candidates_N = _list_lengths(table[SUM])
     present = {n for needed, _ in SCORES.values() for n in needed} & set(table.column_names)

@@ -154,12 +154,14 @@ EMPTY = Cell(None, None, "")
 
 def cell_of(row: Row) -> Cell:
     """A cell as a view gives it; `pipeline.results.tables` names the columns."""
-    shown = row.get("text") or number_with_error(row["value"], row["error"], row["decimals"])
+    shown = row.get("text") or number_with_error_or_empty(
+        row["value"], row["error"], row["decimals"]
+    )
     if row.get("unit") == "ppl" and is_finite(row["value"]) and row["value"] >= HOPELESS:
         shown = f"{row['value']:.2g}".replace("e+0", "e")
     published = row.get("published")
     if published is not None:
-        shown = f"{shown} ({number_with_error(published, None, row['decimals'])})".strip()
+        shown = f"{shown} ({number_with_error_or_empty(published, None, row['decimals'])})".strip()
     marked = {mark for mark in NOTES if row.get(mark)}
     if row.get("above_chance") is False:
         marked.add("faint")
@@ -167,7 +169,7 @@ def cell_of(row: Row) -> Cell:
     return Cell(row["value"], row["error"], shown, result, published, row.get("runs", ()))
 
 
-def number_with_error(value: float | None, error: float | None, decimals: int) -> str:
+def number_with_error_or_empty(value: float | None, error: float | None, decimals: int) -> str:
     """A value, with its error behind ± if there is one, in fixed decimals; "" for a missing one."""
     if not is_finite(value):
         return ""

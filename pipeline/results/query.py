@@ -131,11 +131,11 @@ def _lines_of_each_claim(claims: list[dict[str, Any]]) -> Iterator[str]:
         if one["cell"]:
             yield f"    {one['cell']}"
         if one["published_verdict"] == "contradicted":
-            worst = worst_difference_in_paper_tables(one)
+            worst = worst_method_difference_in_paper(one)
             yield f"    The paper's own tables contradict it: {worst}"
 
 
-def worst_difference_in_paper_tables(claim: dict[str, Any]) -> str:
+def worst_method_difference_in_paper(claim: dict[str, Any]) -> str:
     """The worst of the paper's own numbers for a claim: mix is 2.5 % below random (1B, 0-shot)."""
     value, unit, cell = (claim[key] for key in ("published_recomputed", "unit", "published_cell"))
     place, _, methods = cell.rpartition(": ")
@@ -157,12 +157,12 @@ def _basis_text(claim: dict[str, Any]) -> str:
     return told
 
 
-def describe_tables_and_figures(results: Path | None, format: str = "text") -> str:
+def describe_tables_and_figures(results_or_newest: Path | None, format: str = "text") -> str:
     """Tables and figures of a results folder, or the newest one, and what each shows."""
-    results = results or newest_or_default_results_folder()
+    results = results_or_newest or newest_or_default_results_folder()
     every = [
         {"name": path.stem, "file": str(path), "about": sql_views.caption(view)}
-        for path, view in sql_views.tables_and_figures_with_views(results)
+        for path, view in sql_views.output_files_with_views(results)
     ]
     if not every:
         raise InputError(

@@ -73,7 +73,7 @@ def write_report(
             k: Path(os.path.relpath(f, index_page.parent)).as_posix() for k, f in folders.items()
         }
         stood_on = [
-            result_manifests.require_unaltered_manifest_or_file(database, "database"),
+            result_manifests.unaltered_manifest_or_itself(database, "database"),
             *map(made_from.manifest_beside, shown_files),
         ]
         snapshot = result_manifests.snapshot_inputs("report", stood_on)
@@ -122,7 +122,7 @@ def _content_of_all_pages(
     doubts = number_marks.read_doubts_by_method(connection, "report")
     places = advice.read_decisions(connection)
     scenarios = [
-        _scenario_content(connection, experiment, scenario, doubts, tabled)
+        _scenario_facts(connection, experiment, scenario, doubts, tabled)
         for scenario in experiment.scenarios()
     ]
     for place in places:
@@ -172,7 +172,7 @@ def _experiment_facts(
         "sources": report_facts.source_rows(connection),
         "code": report_facts.code_rows_per_stage(connection),
         "versions": report_facts.version_texts(connection),
-        "alarms": report_facts.packing_warning_and_alarm_rows(connection),
+        "alarms": report_facts.packing_warnings_and_run_alarms(connection),
     }
 
 
@@ -183,22 +183,33 @@ def _configured_or_found_names(
     return list(configured) or sorted(path.stem for path in folder.glob(f"*{suffix}"))
 
 
-def _scenario_content(
+def _scenario_facts(
     connection: duckdb.DuckDBPyConnection,
     experiment: Experiment,
     scenario: str,
     doubts: number_marks.Doubts,
     tabled: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    def rows_filtered_by_scenario(sql: str) -> list[Row]:
-        return [r for r in query_rows(connection, sql) if r["scenario"] == scenario]
+    def rows_of_scenario(rows: list[Row]) -> list[Row]:
+        return [row for row in rows if row["scenario"] == scenario]
 
-    models = rows_filtered_by_scenario(
+    models = query_rows(
+        connection,
         "select scenario, model, any_value(parameters) as parameters from runs "
-        "group by all order by all"
+        "group by all order by all",
+    )
+    corpora = query_rows(
+        connection,
+        "select distinct r.scenario, d.position, c.*, "
+        # The search split of a small corpus may be empty.
+        "c.bytes / nullif(c.tokens, 0) as bytes_per_token, "
+        "100 * c.unknown_tokens / nullif(c.tokens, 0) as unknown_percent from corpora as c "
+        "join runs as r on c.tokenizer = r.tokenizer "
+        "join domains as d on r.scenario = d.scenario and c.source = d.domain "
+        "order by d.position, c.source, c.split",
     )
     tested, labelled = [], labels.method_labels(connection)
-    for row in models:
+    for row in rows_of_scenario(models):
         model, size = row["model"], f"{labels.amount_in_words(row['parameters'])} parameters"
         blocks = report_facts.mean_accuracy_test_blocks(connection, scenario, model)
         marked = {row["method"]: doubts.get((scenario, model, row["method"]), {})
@@ -214,15 +225,7 @@ def _scenario_content(
         "name": scenario,
         "about": about.get("about", "") if isinstance(about, dict) else "",
         "accuracies": tested,
-        "corpora": rows_filtered_by_scenario(
-            "select distinct r.scenario, d.position, c.*, "
-            # The search split of a small corpus may be empty.
-            "c.bytes / nullif(c.tokens, 0) as bytes_per_token, "
-            "100 * c.unknown_tokens / nullif(c.tokens, 0) as unknown_percent from corpora as c "
-            "join runs as r on c.tokenizer = r.tokenizer "
-            "join domains as d on r.scenario = d.scenario and c.source = d.domain "
-            "order by d.position, c.source, c.split"
-        ),
+        "corpora": rows_of_scenario(corpora),
         "tables": _tables_cut_to_scenario(tabled, scenario),
     }
 

@@ -134,7 +134,7 @@ def source_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     )
 
 
-def packing_warning_and_alarm_rows(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def packing_warnings_and_run_alarms(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """What packing warned of, by corpus, and then the runs, by run and step."""
     return query_rows(
         connection,
@@ -174,14 +174,14 @@ def deviation_rows() -> list[dict[str, Markup]]:
             title = section.partition("\n")[0]
             result.append(
                 {
-                    "title": _markdown_line_to_html(title),
-                    "what": _markdown_line_to_html(what[0].upper() + what[1:]),
+                    "title": _code_spans_to_html(title),
+                    "what": _code_spans_to_html(what[0].upper() + what[1:]),
                 }
             )
     return result
 
 
-def _markdown_line_to_html(text: str) -> Markup:
-    """A line of Markdown: links, which lead to files of the documentation, as their text."""
-    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text)
+def _code_spans_to_html(markdown_line: str) -> Markup:
+    """A line with its `code`; links, which lead to files of the documentation, as their text."""
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", markdown_line)
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(plain))))

@@ -17,10 +17,9 @@ def snapshot_inputs(stage: str, read: Iterable[Path]) -> made_from.InputSnapshot
     return made_from.InputSnapshot(stage, modules, inputs=read, assets=stages.ASSETS[stage])
 
 
-def require_unaltered_manifest_or_file(out: Path, stage: str) -> Path:
+def unaltered_manifest_or_itself(out: Path, stage: str) -> Path:
     """What stands for a file among inputs: its manifest or, where it has none, itself."""
-    if wrong := known_alteration(out, stage):
-        raise InputError(wrong)
+    refuse_known_alteration(out, stage)
     beside = made_from.manifest_beside(out)
     return beside if beside.is_file() else out
 
@@ -29,6 +28,11 @@ def refuse_missing(*paths: Path) -> None:
     """Stops where results lack files that a finished experiment has."""
     if missing := [str(path) for path in paths if not path.exists()]:
         raise InputError(f"{', '.join(missing)}: not there: finish the experiment with `make run`")
+
+
+def refuse_known_alteration(out: Path, stage: str) -> None:
+    if wrong := known_alteration(out, stage):
+        raise InputError(wrong)
 
 
 def known_alteration(out: Path, stage: str) -> str | None:
@@ -77,4 +81,4 @@ def refuse_altered_or_unvouched(out: Path, stage: str) -> None:
     if not place.is_file():
         remake = f"make it with `{output_root.command_to_make(out, force=True)}`"
         raise InputError(f"{place} does not exist, which vouches for {out.name}: {remake}")
-    require_unaltered_manifest_or_file(out, stage)
+    refuse_known_alteration(out, stage)

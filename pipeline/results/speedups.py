@@ -83,7 +83,7 @@ def speedup(
         return None
     used, seeds, tokens_T, budget = curves
     parts = [part for part in parts if part.weight]
-    kept = [_shared_document_sums(part, used) for part in parts]
+    kept = [_item_sums_by_shared_document(part, used) for part in parts]
     if not all(len(count_G) > 1 for _, count_G, _ in kept):
         return None
     sign, weight_K = -1 if higher_is_better else 1, [part.weight for part in parts]
@@ -161,7 +161,7 @@ def _curve_and_baseline_ends(
     return _CurveAndBaselineEnds(used, len(seeds), tokens_T, budget)
 
 
-def _shared_document_sums(
+def _item_sums_by_shared_document(
     part: TaskCurve, used: list[int]
 ) -> tuple[Floats, Floats, npt.NDArray[Any]]:
     """Sums R x G over the documents of what all the used rows have, counts and names."""

@@ -168,7 +168,7 @@ def view_of(output: str) -> str:
     return output if output in view_sql_by_name() else output.partition("_")[2]
 
 
-def tables_and_figures_with_views(results: Path) -> list[tuple[Path, str]]:
+def output_files_with_views(results: Path) -> list[tuple[Path, str]]:
     """Tables and figures of a results folder with their views: table2 stands before table10."""
 
     def natural_sort_key(path: Path) -> tuple[str, int]:

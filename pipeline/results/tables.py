@@ -48,7 +48,13 @@ from pipeline.results.database_reader import (
     connect_results_database,
     select_rows_keeping_nulls,
 )
-from pipeline.results.number_marks import EMPTY, Cell, cell_of, is_finite, number_with_error
+from pipeline.results.number_marks import (
+    EMPTY,
+    Cell,
+    cell_of,
+    is_finite,
+    number_with_error_or_empty,
+)
 from pipeline.runtime import atomic_files, made_from, output_formats, ownership
 from pipeline.runtime.manifests import Slug
 from pipeline.runtime.validate_settings import validate
@@ -95,7 +101,7 @@ class TableSection:
     cells: pd.DataFrame
     """A `Cell` by a row's label and kind, and by header."""
 
-    def alignments(self, left: str, right: str) -> list[str]:
+    def cell_column_alignments(self, left: str, right: str) -> list[str]:
         """How each column is set: to the left where it holds words alone."""
         words = self.cells.map(lambda cell: cell.value is None).all()
         return [left if alone else right for alone in words]
@@ -120,7 +126,7 @@ def write_table(settings: Path, database: Path, out: Path) -> None:
     table = validate(TableSettings, values, str(settings))
     places = ownership.sibling_outputs_by_suffix(out, (".md", ".csv", ".tex"), "table", inputs)
     snapshot = result_manifests.snapshot_inputs(
-        "table", [result_manifests.require_unaltered_manifest_or_file(database, "database")]
+        "table", [result_manifests.unaltered_manifest_or_itself(database, "database")]
     )
     blocks = read_sections(table, database, str(settings))
     for suffix, text in (
@@ -244,7 +250,7 @@ def as_markdown(table: TableSettings, blocks: list[TableSection]) -> str:
     for part in blocks:
         lines += [f"## {part.section}", ""]
         lines.append(_markdown_row(["", *part.cells]))
-        lines.append(_markdown_row(["---", *part.alignments("---", "---:")]))
+        lines.append(_markdown_row(["---", *part.cell_column_alignments("---", "---:")]))
         for (label, kind), *texts in part.cell_texts(number_marks.MARKDOWN).itertuples(name=None):
             lines.append(_markdown_row([f"*{label}*" if kind == "reference" else label, *texts]))
         lines.append("")
@@ -265,7 +271,7 @@ def as_long_csv(blocks: list[TableSection]) -> str:
     for part in blocks:
         for (label, kind, title), cell in part.cells.stack().items():
             values = (cell.value, cell.error, cell.published)
-            numbers = (number_with_error(v, None, 6).replace(",", "") for v in values)
+            numbers = (number_with_error_or_empty(v, None, 6).replace(",", "") for v in values)
             place = part.scenario, part.model, part.section, kind, label, title
             marked = (int(mark in cell.marks) for mark in number_marks.NOTES)
             lines.append([*place, *numbers, cell.shown, *marked, " ".join(cell.runs)])
@@ -283,7 +289,8 @@ def as_latex(table: TableSettings, blocks: list[TableSection]) -> str:
     lines += [] if blocks else [sql_views.EMPTY]
     for part in blocks:
         lines += [rf"\par\medskip {number_marks.escape_latex(part.section)}\par\smallskip"]
-        lines += [rf"\begin{{tabular}}{{l{''.join(part.alignments('l', 'r'))}}}", r"\toprule"]
+        columns = "".join(part.cell_column_alignments("l", "r"))
+        lines += [rf"\begin{{tabular}}{{l{columns}}}", r"\toprule"]
         lines += [
             " & ".join(["", *map(number_marks.escape_latex, part.cells)]) + r" \\",
             r"\midrule",

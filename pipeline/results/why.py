@@ -153,7 +153,7 @@ def _number_lines_of_row(cells: list[Row], view: str, database: Path) -> list[st
     """The row's numbers as the table prints them, one line each, and the query that has them."""
     lines, section = list[str](), None
     for cell in cells:
-        number = cell.get("text") or number_marks.number_with_error(
+        number = cell.get("text") or number_marks.number_with_error_or_empty(
             cell.get("value"), cell.get("error"), cell["decimals"]
         )
         if not number:
@@ -186,7 +186,7 @@ def _own_value_texts_by_run(cells: list[Row]) -> dict[str, list[str]]:
         unit = f" {cell['unit']}" if cell.get("unit") else ""
         run_values = cell.get("run_values") or ()
         for run, value in zip(cell["runs"] if run_values else (), run_values, strict=True):
-            number = number_marks.number_with_error(value, None, cell["decimals"])
+            number = number_marks.number_with_error_or_empty(value, None, cell["decimals"])
             result.setdefault(run, []).append(f"{label}: {number}{unit}")
     return result
 

@@ -35,7 +35,7 @@ Stamp = tuple[int, int, int, int]
 
 @contextlib.contextmanager
 def atomic_write(
-    path: Path, stage: str | None = None, inputs: Sequence[Path] = ()
+    path: Path, owner_stage: str | None = None, protected_inputs: Sequence[Path] = ()
 ) -> Iterator[Path]:
     """Yields a path beside `path` to write to; on success it is synced and renamed into place.
 
@@ -43,33 +43,34 @@ def atomic_write(
 
     Args:
         path: The file or folder to be made.
-        stage: Name of the command whose output it is; only what the same command made is replaced
-            (`runtime.ownership`), and what killed processes left beside it is removed. Absent:
-            it lies in a folder of ours that nobody else writes.
-        inputs: Files and folders that the command reads.
+        owner_stage: Name of the command whose output it is; only what the same command made is
+            replaced (`runtime.ownership`), and what killed processes left beside it is removed.
+            Absent: it lies in a folder of ours that nobody else writes.
+        protected_inputs: Files and folders that the command reads: the output must not be, hold or
+            lie in one.
 
     Raises:
         InputError: of an output: it must not be written there, or the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}.{os.getpid()}.part") if path.name else path
     with contextlib.ExitStack() as guards:
-        if stage:
+        if owner_stage:
             guards.enter_context(errors.explain_disk_errors(path))
-            ownership.refuse_foreign_output(path, stage, inputs)
+            ownership.refuse_foreign_output(path, owner_stage, protected_inputs)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except FileNotFoundError as error:
             # Such as below /proc.
             raise InputError(f"{path.parent} cannot be made ({error}): give another path") from None
-        if stage and guards.enter_context(locks.lock_output_or_refuse(path)):
+        if owner_stage and guards.enter_context(locks.lock_output_or_refuse(path)):
             _remove_leftovers(path)
         remove_path(partial)
         try:
             yield partial
-            if stage:
+            if owner_stage:
                 # Another's may have been put there meanwhile.
-                ownership.refuse_foreign_output(path, stage)
-                ownership.write_mark(path, stage, partial)
+                ownership.refuse_foreign_output(path, owner_stage)
+                ownership.write_mark(path, owner_stage, partial)
             _move_into_place(partial, path)
         except BaseException:
             for left in (partial, *partial.parent.glob(f"{glob.escape(partial.name)}.*")):
@@ -162,10 +163,13 @@ def json_digest(value: Any) -> str:
 
 
 def write_json(
-    path: Path, value: Any, stage: str | None = None, inputs: Sequence[Path] = ()
+    path: Path,
+    value: Any,
+    owner_stage: str | None = None,
+    protected_inputs: Sequence[Path] = (),
 ) -> None:
     """Writes indented JSON; the file appears whole or not at all, as `atomic_write` says."""
-    with atomic_write(path, stage, inputs) as partial:
+    with atomic_write(path, owner_stage, protected_inputs) as partial:
         partial.write_text(json.dumps(value, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 

@@ -125,7 +125,7 @@ def _possible_own_modules(module: str, imported_names: tuple[str, ...]) -> list[
 
     For a module of the user's own they may be the user's modules, too.
     """
-    names = {*imported_names, *map(_resolve_reexport, imported_names)}
+    names = {*imported_names, *map(_module_of_reexport, imported_names)}
     if is_repository_module(module):
         return [*filter(is_repository_module, names)]
     # Who imports a.b.c runs the packages a and a.b, too.
@@ -190,7 +190,7 @@ def _absolute_name(name: str, module: str) -> str:
     return name
 
 
-def _resolve_reexport(name: str) -> str:
+def _module_of_reexport(name: str) -> str:
     """The module behind `package.Name`, where a package of this repository hands the name on."""
     package, _, last = name.rpartition(".")
     return _modules_of_exports(package).get(last, name)
@@ -395,7 +395,7 @@ def _imports_of_code(code: ast.Module) -> set[str]:
             result.add(_import_origin(node))
         else:
             packages |= {own: full for own, full in pairs if is_repository_module(full)}
-    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_resolve_reexport`).
+    # `import pike_mixing` names no module, `pike_mixing.PiKE` does (`_module_of_reexport`).
     for node in ast.walk(code) if packages else ():
         if isinstance(node, ast.Attribute) and (package := packages.get(ast.unparse(node.value))):
             result.add(f"{package}.{node.attr}")

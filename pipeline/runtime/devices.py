@@ -143,7 +143,7 @@ def make_deterministic(device: torch.device) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
-def use_compilation_cache() -> None:
+def use_torch_compile_cache() -> None:
     """Has torch keep what it compiles in the user's cache, so that runs of one shape compile once.
 
     Its own choice is a folder for temporary files. `TORCHINDUCTOR_CACHE_DIR` beats both.

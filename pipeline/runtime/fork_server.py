@@ -49,7 +49,7 @@ class JobRequest(NamedTuple):
     """Its standard input, output and error."""
 
 
-def job_start_circumstances(
+def facts_compared_before_fork(
     command: Sequence[str], folder: str, variables: Mapping[str, str]
 ) -> dict[str, Any]:
     """What decides how a job begins, by its name in messages; a fork serves where all is the same.
@@ -193,7 +193,7 @@ class ForkedJobs:
                 raise ValueError("another user asks")
             request = _read_request(client, files)
             before = self._imported_in
-            now = job_start_circumstances(request.command, request.folder, request.environment)
+            now = facts_compared_before_fork(request.command, request.folder, request.environment)
             differing = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             if differing:
                 raise ValueError(f"{differing[0]} differs")
@@ -278,7 +278,7 @@ def main() -> None:
     signal_handler.reset_sigchld_to_default()
     modules, server = dict(pair.split("=") for pair in pairs), os.getpid()
     own = [sys.executable, "-m", "pipeline"]
-    imported_in = job_start_circumstances(own, str(Path.cwd()), os.environ)
+    imported_in = facts_compared_before_fork(own, str(Path.cwd()), os.environ)
     warm_up_for_jobs(modules)
     request = ForkedJobs([f"{name}/{command}" for command in modules], imported_in).serve()
     if request is None:

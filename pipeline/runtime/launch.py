@@ -38,14 +38,18 @@ def refuse_several_xla_nodes(nodes: int, device: str) -> None:
 
 
 def exec_torchrun(
-    total_processes: int, arguments: Sequence[str], save_on: str, threads: int, nodes: int = 1
+    total_processes: int,
+    arguments: Sequence[str],
+    ignored_signal: str,
+    threads: int,
+    nodes: int = 1,
 ) -> NoReturn:
     """Becomes torchrun, which starts so many processes of `python -m pipeline` with the arguments.
 
-    It hands SIGTERM and SIGINT on to them, and ends as they do. The signal `save_on` (USR1 or USR2)
-    that asks for a checkpoint would end it: it ignores that, which batch systems send to all
-    processes. On several nodes of a Slurm job, which share the processes, it first becomes srun,
-    which calls the same command on each of them. `threads` are CPU threads of each process.
+    It hands SIGTERM and SIGINT on to them, and ends as they do. The `ignored_signal` (USR1 or USR2)
+    asks for a checkpoint and would end it; batch systems send it to all processes. On several nodes
+    of a Slurm job, which share the processes, it first becomes srun, which calls the same command
+    on each of them. `threads` are CPU threads of each process.
 
     Raises:
         InputError: the nodes cannot share the processes evenly, or are not there.
@@ -55,7 +59,7 @@ def exec_torchrun(
             f"{nodes} nodes cannot share {total_processes} processes evenly (--nodes, --processes; "
             "`nodes` and `processes` under set-resources of pretrain)"
         )
-    signal.signal(signal.Signals[f"SIG{save_on}"], signal.SIG_IGN)
+    signal.signal(signal.Signals[f"SIG{ignored_signal}"], signal.SIG_IGN)
     if nodes > 1 and RENDEZVOUS not in os.environ:
         _exec_srun(nodes, arguments)
     # Both are the user's to set.

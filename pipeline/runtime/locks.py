@@ -4,8 +4,8 @@ The system frees a lock (`flock`) when the process that holds it ends, however i
 takes it at once. A run's writer locks `lease.json` in the run's folder and writes there who it is.
 A second one is refused while the first lives, also on another machine, where the file system holds
 locks between machines: NFS, CephFS, Lustre mounted with `flock`. An NFSv4 server frees the locks of
-a machine that was lost after its lease time, of 90 s by default; `await_lease_end_or_timeout`
-waits for that.
+a machine that was lost after its lease time, of 90 s by default; `wait_while_lease_held` waits
+for that.
 """
 
 import contextlib
@@ -164,18 +164,18 @@ def acquire_lease(folder: Path) -> Iterator[Lease]:
             _held.discard(file)
 
 
-def await_lease_end_or_timeout(folder: Path, minutes: float) -> None:
-    """Waits while another living process holds the lease of a run directory, `minutes` at most.
+def wait_while_lease_held(folder: Path, at_most_minutes: float) -> None:
+    """Waits while another living process holds the lease of a run directory, for some minutes.
 
     Who takes the lease afterwards is refused if it is still held.
     """
-    end, told = time.monotonic() + 60 * minutes, False
+    end, told = time.monotonic() + 60 * at_most_minutes, False
     while is_lease_held(folder) and time.monotonic() < end:
         if not told:
             log.info(
                 "%s; waiting here for %g minutes at most",
                 _lease_held_message(folder / NAME),
-                minutes,
+                at_most_minutes,
             )
         told = True
         time.sleep(LOOK_SECONDS)

@@ -27,7 +27,7 @@ log = logging.getLogger("pike")
 SPARED = "checkpoints/"
 """Files of a run that may be deleted to save space: its records stand without them."""
 JOB_NOTES = Path(".snakemake", "standing")
-"""Word for jobs, where the workflow is started (`keep_manifest_copy`, `force_restart`)."""
+"""Word for jobs, where the workflow is started (`keep_manifest_copy`, `mark_for_restart`)."""
 CHECKED_BY_SIZE = frozenset({"download", "pack", "fetch", "domains"})
 """Stages whose files, like checkpoints, are compared by size: to hash them all takes minutes."""
 UNSET = "not set"
@@ -226,12 +226,12 @@ def keep_manifest_copy(manifest: Path) -> None:
 
 
 def forget_copy_and_restart_mark(manifest: Path) -> None:
-    """Drops such a copy and `force_restart`'s word: work made again goes on from what is there."""
+    """Drops such a copy and a restart mark: work made again goes on from what is there."""
     _manifest_copy_path(manifest).unlink(missing_ok=True)
     _restart_mark_path(manifest).unlink(missing_ok=True)
 
 
-def force_restart(manifest: Path) -> None:
+def mark_for_restart(manifest: Path) -> None:
     """Leaves word that work is made from the start, until it has begun.
 
     Then `forget_copy_and_restart_mark` takes it away.

@@ -228,41 +228,40 @@ def _part_if_not_read_whole(
     listed = named.items() if isinstance(named, dict) else ()
     files = {n: f.get("sha256") for n, f in listed if isinstance(f, dict)}
 
-    def manifest_values_by_name(*names: str) -> dict[str, Any]:
-        return {name: manifest.get(name) for name in names}
+    def picked_manifest_values(*keys: str) -> dict[str, Any]:
+        return {key: manifest.get(key) for key in keys}
 
     match manifest.get("stage"):
         case "download":
             # A corpus has these on record.
             recorded = ("licence", "revision", "skipped", "entropy_nats_per_character")
-            return [files, manifest_values_by_name(*recorded) if reader == "pack" else {}]
+            return [files, picked_manifest_values(*recorded) if reader == "pack" else {}]
         case "pack":
             # The card is for people.
             return [
                 {n: f for n, f in files.items() if n != "README.md"},
-                manifest_values_by_name("fingerprint"),
+                picked_manifest_values("fingerprint"),
             ]
         case "pretrain":
             own = OF_MIXTURE if reader == "mixture" else ()
             read = {n: f for n, f in files.items() if "/" in n or n in own}
-            return [read, manifest_values_by_name("settings", "domains", "steps", "checkpoints")]
+            return [read, picked_manifest_values("settings", "domains", "steps", "checkpoints")]
         case "mixture":
-            return manifest_values_by_name("weights_by_domain", "chosen")
+            return picked_manifest_values("weights_by_domain", "chosen")
         case "evaluate" | "fetch":
-            return [files, manifest_values_by_name("steps", "task")]
+            return [files, picked_manifest_values("steps", "task")]
         case None if "identity" in manifest:
             sums = manifest.get("sha256")
             if reader != "mixture" and isinstance(sums, dict):
                 # Only who finds mixtures reads the states of optimizers and methods.
                 sums = sums.get("model.safetensors")
-            return [manifest_values_by_name("step", "model", "vocabulary"), sums]
+            return [picked_manifest_values("step", "model", "vocabulary"), sums]
     return None
 
 
-def read_stage_from_json(json_file: Path) -> str | None:
-    """Which stage wrote a manifest, a file of JSON; None of what is no manifest of a stage."""
-    result = atomic_files.read_json(json_file)
-    stage = result.get("stage") if isinstance(result, dict) else None
+def recorded_stage(content: Any) -> str | None:
+    """Which stage wrote a manifest of such content; None of what is no manifest of a stage."""
+    stage = content.get("stage") if isinstance(content, dict) else None
     return stage if isinstance(stage, str) else None
 
 

@@ -29,7 +29,7 @@ class Choice:
         return self.context + self.candidate * (1 + from_own)
 
     @property
-    def question_tokens(self) -> int:
+    def question_and_answer_tokens(self) -> int:
         """A whole question with its true continuation."""
         return self.context + self.candidate
 
@@ -42,7 +42,7 @@ class FewShot(Choice):
     """Solved items before each question."""
 
     @property
-    def question_tokens(self) -> int:
+    def question_and_answer_tokens(self) -> int:
         """With the solved items, each as long as the question."""
         return (self.shots + 1) * (self.context + self.candidate)
 

@@ -84,7 +84,7 @@ class PreparedTask:
     """In their order."""
 
     @functools.cached_property
-    def prompts(self) -> list[Prompt]:
+    def prompts_without_demonstrations(self) -> list[Prompt]:
         """The question about each row, demonstrations left out."""
         return [make_prompt(row, self.task.style, self.spec.formulation) for row in self.rows]
 
@@ -113,8 +113,8 @@ class PreparedTask:
     def sha256(self) -> str:
         """Identity of everything that is asked: prompts, candidates, demonstrations, gold."""
         digest = hashlib.sha256()
-        whole = [join_prompt(self.demonstration_texts, prompt.context) for prompt in self.prompts]
-        for row, text, prompt in zip(self.rows, whole, self.prompts, strict=True):
+        for row, prompt in zip(self.rows, self.prompts_without_demonstrations, strict=True):
+            text = join_prompt(self.demonstration_texts, prompt.context)
             identity = [row.id, text, *prompt.candidates, prompt.unconditional, row.gold]
             digest.update(atomic_files.canonical_json(identity).encode() + b"\n")
         return digest.hexdigest()

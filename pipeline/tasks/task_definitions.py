@@ -33,12 +33,12 @@ class Fields:
 
     def text(self, name: str) -> str:
         """A text with something in it, without surrounding blanks."""
-        result = self.text_or_blank(name)
+        result = self.possibly_blank_text(name)
         if not result:
             raise InputError(f"{self.place}: {name!r} is blank: {_ADVICE}")
         return result
 
-    def text_or_blank(self, name: str) -> str:
+    def possibly_blank_text(self, name: str) -> str:
         """A text that may be blank, without surrounding blanks."""
         result = self.value(name)
         if not isinstance(result, str):
@@ -67,8 +67,8 @@ class Fields:
             )
         return number
 
-    def number(self, name: str) -> int:
-        """A whole number."""
+    def stored_integer(self, name: str) -> int:
+        """A whole number, which is stored as one."""
         result = self.value(name)
         if not isinstance(result, int) or isinstance(result, bool):
             raise self._wrong_kind_error(name, result, "a whole number")
@@ -98,7 +98,7 @@ def lettered_options_row(record: Record, place: str, cluster: str = "id") -> Row
     labels = listed.texts("label")
     if len(labels) != len(texts) or len(set(labels)) != len(labels):
         raise InputError(f"{place}: labels {', '.join(labels)} do not name {len(texts)} options")
-    key = fields.text_or_blank("answerKey")
+    key = fields.possibly_blank_text("answerKey")
     if not key:
         raise fields.hidden_label_error("answerKey")
     if key not in labels:
@@ -240,7 +240,7 @@ def hellaswag_row(record: Record, place: str) -> Row:
     """
     fields = Fields(record, place)
     first = fields.text("ctx_a")
-    second = fields.text_or_blank("ctx_b").capitalize()
+    second = fields.possibly_blank_text("ctx_b").capitalize()
     activity = fields.text("activity_label")
     endings = tuple(map(clean_hellaswag, fields.texts("endings")))
     if len(endings) != ENDINGS or not all(endings):
@@ -248,7 +248,7 @@ def hellaswag_row(record: Record, place: str) -> Row:
     source = fields.text("source_id")
     return Row(
         id=place,
-        key=f"{source}|{fields.number('ind')}",
+        key=f"{source}|{fields.stored_integer('ind')}",
         query=clean_hellaswag(f"{activity}: {first} {second}"),
         options=endings,
         gold=fields.index("label", len(endings)),

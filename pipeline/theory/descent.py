@@ -30,14 +30,14 @@ def least_conflict(gradient_KxD: Floats) -> float:
     return max([0.0, *(float(-(g @ h) / (g @ g + h @ h)) for g, h in pairs if g.any() or h.any())])
 
 
-def least_alignment(gradient_KxD: Floats) -> float:
+def largest_cosine_or_zero(gradient_KxD: Floats) -> float:
     """The least c >= 0 for which the gradients are c-aligned (`def:Interaction_UB`)."""
     pairs = itertools.combinations(gradient_KxD, 2)
     cosines = (g @ h / math.sqrt((g @ g) * (h @ h)) for g, h in pairs if g.any() and h.any())
     return float(max([0.0, *cosines]))
 
 
-def upper_bound_beta(conflict: float, weights_K: Floats) -> float:
+def beta_of_descent_bound(conflict: float, weights_K: Floats) -> float:
     """min_k 1 + c (2 - K - b / b_k); -inf where there is conflict and a domain has no rows."""
     if conflict == 0:
         return 1.0
@@ -45,14 +45,14 @@ def upper_bound_beta(conflict: float, weights_K: Floats) -> float:
     return 1 + conflict * (2 - len(weights_K) - 1 / least) if least else -math.inf
 
 
-def upper_bound_gamma(alignment: float, K: int) -> float:
+def gamma_of_descent_bound(alignment: float, K: int) -> float:
     """1 + c (K - 1)."""
     return 1 + alignment * (K - 1)
 
 
 def is_bound_valid(conflict: float, weights_K: Floats) -> bool:
     """The theorem's condition c < 1 / (K - 2 + b / b_k) for all k: no domain without rows."""
-    return bool(weights_K.min() > 0) and upper_bound_beta(conflict, weights_K) > 0
+    return bool(weights_K.min() > 0) and beta_of_descent_bound(conflict, weights_K) > 0
 
 
 def upper_bounds_and_constants(
@@ -63,7 +63,8 @@ def upper_bounds_and_constants(
     The bounds `printed` and `of_sum` are infinite where beta is not positive.
     """
     gradient_KxD, statistics = problem.gradients(theta_D[None])[0], problem.statistics(theta_D)
-    K, c, aligned = len(weights_K), least_conflict(gradient_KxD), least_alignment(gradient_KxD)
+    K, c = len(weights_K), least_conflict(gradient_KxD)
+    aligned = largest_cosine_or_zero(gradient_KxD)
     L, L_sum = problem.smoothness_constant(), problem.smoothness_of_sum()
     now = float(statistics.loss_K.sum())
 
@@ -72,7 +73,7 @@ def upper_bounds_and_constants(
             return math.inf
         squares = (statistics.squared_norm_K, statistics.variance_K)
         lam_K, kap_K = descent_bound_of_moments(
-            *squares, b, smoothness, eta, beta, upper_bound_gamma(aligned, K)
+            *squares, b, smoothness, eta, beta, gamma_of_descent_bound(aligned, K)
         )
         return now + float(weights_K @ lam_K + weights_K**2 @ kap_K / 2)
 
@@ -82,12 +83,12 @@ def upper_bounds_and_constants(
         "L_sum": L_sum,
         "conflict": c,
         "alignment": aligned,
-        "beta": upper_bound_beta(c, weights_K),
-        "gamma": upper_bound_gamma(aligned, K),
+        "beta": beta_of_descent_bound(c, weights_K),
+        "gamma": gamma_of_descent_bound(aligned, K),
         "applies": is_bound_valid(c, weights_K),
         "before": now,
-        "printed": bound_on_next_loss(L, upper_bound_beta(c, weights_K)),
-        "of_sum": bound_on_next_loss(L_sum, upper_bound_beta(c, weights_K)),
+        "printed": bound_on_next_loss(L, beta_of_descent_bound(c, weights_K)),
+        "of_sum": bound_on_next_loss(L_sum, beta_of_descent_bound(c, weights_K)),
         "plain": bound_on_next_loss(L_sum, 1 - c * (K - 2)) + added,
     }
 
@@ -100,7 +101,7 @@ def conceptual_pike_weights(problem: Problem, theta_D: Floats, eta: float, b: in
     squares = (statistics.squared_norm_K, statistics.variance_K)
     return descent_bound_minimiser(
         *descent_bound_of_moments(
-            *squares, b, *constants, upper_bound_gamma(least_alignment(gradient_KxD), K)
+            *squares, b, *constants, gamma_of_descent_bound(largest_cosine_or_zero(gradient_KxD), K)
         )
     )
 

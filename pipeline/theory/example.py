@@ -54,7 +54,7 @@ def _weights_of_first_share(first_share_N: Floats) -> Floats:
     return np.stack([first_share_N, 1 - first_share_N], axis=1)
 
 
-def _gradient_variance_per_coordinate(first_share_N: Floats, setting: ExampleSetting) -> Floats:
+def _gradient_variance_of_one_coordinate(first_share_N: Floats, setting: ExampleSetting) -> Floats:
     """Variance of each coordinate of a batch's mean gradient: [N]."""
     return _weights_of_first_share(first_share_N) @ vector(*setting.sigma) ** 2 / setting.b
 
@@ -79,7 +79,7 @@ def expected_static_losses_by_step(setting: ExampleSetting, share_N: Floats) -> 
     follows step by step without simulation.
     """
     kept_Nx2 = (1 - setting.eta * _weights_of_first_share(share_N)) ** 2
-    added_Nx1 = setting.eta**2 * _gradient_variance_per_coordinate(share_N, setting)[:, None]
+    added_Nx1 = setting.eta**2 * _gradient_variance_of_one_coordinate(share_N, setting)[:, None]
     second_Nx2 = np.tile(vector(*setting.start) ** 2, (len(share_N), 1))
     result = [second_Nx2.sum(axis=1) / 2]
     for _ in range(setting.steps):
@@ -109,7 +109,7 @@ def simulate_path_means(
         share_N = optimal_share(theta_Nx2, setting) if share is None else np.full(paths, share)
         shares.append(share_N.mean())
         noise_Nx2 = generator.standard_normal(theta_Nx2.shape)
-        noise_Nx2 *= np.sqrt(_gradient_variance_per_coordinate(share_N, setting))[:, None]
+        noise_Nx2 *= np.sqrt(_gradient_variance_of_one_coordinate(share_N, setting))[:, None]
         theta_Nx2 = theta_Nx2 - setting.eta * (
             _weights_of_first_share(share_N) * theta_Nx2 + noise_Nx2
         )

@@ -104,7 +104,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     if snapshot.restore_manifest_if_unchanged(out, values):
         return
     if finder is None:
-        facts = _facts_of_chosen_settings(search, proxies)
+        facts = _choose_grid_settings(search, proxies)
     else:
         result = finder.find(Swarm(search.domains, proxies))
         weights = dict(zip(search.domains, result.weights_K.tolist(), strict=True))
@@ -112,7 +112,7 @@ def find_mixture(settings: Path, out: Path) -> None:
     snapshot.write_manifest(out, settings=values, files=[], facts=facts)
 
 
-def _facts_of_chosen_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
+def _choose_grid_settings(search: MixtureSearch, proxies: Sequence[Proxy]) -> dict[str, Any]:
     """What the runs with the lowest mean loss, weighed by the target, give.
 
     Settings that the grid names before them win where they are no worse than one standard error of

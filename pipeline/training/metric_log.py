@@ -130,15 +130,15 @@ class RunRecords:
         if time.monotonic() - self._written >= SECONDS:
             self._write_lines()
 
-    def mark_checkpoint(self, step: int) -> None:
+    def mark_before_checkpoint(self, step: int) -> None:
         """Writes what waits, and that the checkpoint of so many updates follows."""
-        for row in self._timing_rows_since_checkpoint():
+        for row in self._timing_rows_since_checkpoint:
             self._add_line("timings", row)
         self.clock.seconds.clear()
         self._add_line(CHECKPOINT, {"step": step})
         self._write_lines()
 
-    def fsync_log_file(self) -> None:
+    def fsync_written_lines(self) -> None:
         with errors.explain_disk_errors(self.path):
             atomic_files.fsync_file_or_folder_entries(self.path)
 
@@ -159,7 +159,7 @@ class RunRecords:
         What was timed since the last mark counts, too: above all, that checkpoint.
         """
         tables = self._read_tables(step)
-        last = pa.Table.from_pylist(self._timing_rows_since_checkpoint(), TABLES["timings"])
+        last = pa.Table.from_pylist(self._timing_rows_since_checkpoint, TABLES["timings"])
         tables["timings"] = _phase_shares(pa.concat_tables([tables["timings"], last]))
         written = []
         for name, table in tables.items():
@@ -230,6 +230,7 @@ class RunRecords:
                 file.write("".join(self._lines))
             self._lines.clear()
 
+    @property
     def _timing_rows_since_checkpoint(self) -> list[dict[str, Value]]:
         return [{"phase": phase, "seconds": s} for phase, s in self.clock.seconds.items()]
 

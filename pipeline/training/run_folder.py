@@ -120,7 +120,7 @@ class RunFolder:
             )
             log.info("going on from %s", resumable)
             if is_main:
-                self._delete_after_step(state.step)
+                self._delete_checkpoints_and_records_after(state.step)
         elif is_main:
             self._delete_checkpoints_manifest_and_log()
         if is_main:
@@ -154,7 +154,7 @@ class RunFolder:
             manifests.require_type(self.starts, list[NonNegativeInt], self.starts_file, remedy)
         return result
 
-    def _delete_after_step(self, step: int) -> None:
+    def _delete_checkpoints_and_records_after(self, step: int) -> None:
         """Deletes what lies behind the checkpoint to go on from.
 
         Checkpoints go first: one without the records before it could not be gone on from.
@@ -191,7 +191,7 @@ class RunFolder:
         with self.records.timed("checkpoint"):
             # Two copies of all states would not always fit: the one before goes first.
             self.writer.wait()
-            self.records.mark_checkpoint(state.step)
+            self.records.mark_before_checkpoint(state.step)
             # With what code of the user's own has been run up to now.
             identity = self.identity | made_from.code_and_versions("pretrain", self._modules)
             moment = checkpoint.take_snapshot(self.model, self.optimizer, state, identity)
@@ -201,14 +201,14 @@ class RunFolder:
 
     def _fsync_log_and_write_checkpoint(self, step: int, snapshot: checkpoint.Snapshot) -> None:
         """Has both on the disk, in this order, and drops what they make superfluous."""
-        self.records.fsync_log_file()
+        self.records.fsync_written_lines()
         checkpoint.write_checkpoint(self.checkpoints / f"step{step}", snapshot)
         self._delete_all_but_kept_and_newest(step, self.work.training.resume_keep)
 
-    def _delete_all_but_kept_and_newest(self, newest_up_to_step: int, newest_count: int) -> None:
+    def _delete_all_but_kept_and_newest(self, last_step_to_spare: int, newest_count: int) -> None:
         """Deletes the checkpoints that only serve to go on, but for the newest up to a step."""
         result = atomic_files.step_entries(self.checkpoints)
-        spared = [number for number in result if number <= newest_up_to_step][-newest_count:]
+        spared = [number for number in result if number <= last_step_to_spare][-newest_count:]
         for number, folder in result.items():
             if number not in spared and not self._is_kept_step(number):
                 atomic_files.remove_path(folder)
@@ -266,7 +266,7 @@ def _refuse_foreign_files_to_delete(folder: Path) -> None:
         result.append(log_file)
     manifest = folder / atomic_files.MANIFEST
     with contextlib.suppress(InputError):
-        if manifests.read_stage_from_json(manifest) != "pretrain":
+        if manifests.recorded_stage(atomic_files.read_json(manifest)) != "pretrain":
             result.append(manifest)
     if result:
         raise InputError(

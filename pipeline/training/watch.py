@@ -19,7 +19,7 @@ _NEWEST = 2**20
 NUMBERS = ("run", "state", "step", "steps", "loss", "tokens_per_second")
 
 
-def watch_runs(
+def watch_runs_until_interrupted(
     given: Path, *, every: float = 2.0, once: bool = False, format: str = "text"
 ) -> str | None:
     """Shows the runs again and again until Ctrl-C.

@@ -29,7 +29,7 @@ def test_context_and_candidate_are_the_whole_text(
         items = encode_questions_with_fitting_shots(benchmark, tokenizer, LONG)
         texts = [
             join_prompt(benchmark.demonstration_texts, prompt.context) + candidate
-            for prompt in benchmark.prompts
+            for prompt in benchmark.prompts_without_demonstrations
             for candidate in prompt.candidates
         ]
         wholes = [(tokenizer.eos, *tokens.tolist()) for tokens in tokenizer.encode(texts)]
@@ -89,7 +89,8 @@ def test_whole_demonstrations_are_dropped_from_the_front_until_it_fits(
     length = min(map(longest, full))
     found = encode_questions_with_fitting_shots(benchmark, tokenizer, length)
     assert {item.shots for item in found} == {6, 7}
-    for item, whole, prompt in zip(found, full, benchmark.prompts, strict=True):
+    prompts = benchmark.prompts_without_demonstrations
+    for item, whole, prompt in zip(found, full, prompts, strict=True):
         assert longest(item) <= length
         assert (item.shots == 7) == (longest(whole) <= length)
         kept = benchmark.demonstration_texts[7 - item.shots :]

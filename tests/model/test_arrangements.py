@@ -99,10 +99,10 @@ def assert_resumes(run, corpora):
 def test_compilations_are_kept_where_the_user_says(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
-    devices.use_compilation_cache()
+    devices.use_torch_compile_cache()
     assert devices.os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "pike" / "compiled")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "elsewhere")
-    devices.use_compilation_cache()
+    devices.use_torch_compile_cache()
     assert devices.os.environ["TORCHINDUCTOR_CACHE_DIR"] == "elsewhere"
 
 

@@ -131,7 +131,7 @@ def test_doubts_sign_every_number_of_their_method_and_of_no_other(shown):
     ],
 )
 def test_numbers_have_fixed_decimals(value, error, decimals, text):
-    assert number_marks.number_with_error(value, error, decimals) == text
+    assert number_marks.number_with_error_or_empty(value, error, decimals) == text
 
 
 def test_text_replaces_a_value_and_underlines_are_the_tables_own():
@@ -248,7 +248,7 @@ def test_columns_of_words_are_set_to_the_left():
         row("b", "ratio", 1.5, place=1, kind="statement"),
     ]
     block = tables.make_section(cells)
-    assert block.alignments("left", "right") == ["right", "left"]
+    assert block.cell_column_alignments("left", "right") == ["right", "left"]
     table = tables.TableSettings("costs")
     assert "| --- | ---: | --- |" in tables.as_markdown(table, [block])
     assert r"\begin{tabular}{lrl}" in tables.as_latex(table, [block])

@@ -127,12 +127,12 @@ def test_a_living_holder_is_waited_for_until_it_ends(tmp_path, monkeypatch):
     monkeypatch.setattr(locks, "LOOK_SECONDS", 0.01)
     with held(tmp_path) as holder:
         threading.Timer(0.2, holder.kill).start()
-        locks.await_lease_end_or_timeout(tmp_path, minutes=1)
+        locks.wait_while_lease_held(tmp_path, at_most_minutes=1)
         with locks.acquire_lease(tmp_path):
             pass
     # And no longer than asked.
     with locks.acquire_lease(tmp_path):
-        locks.await_lease_end_or_timeout(tmp_path, minutes=0.001)
+        locks.wait_while_lease_held(tmp_path, at_most_minutes=0.001)
         assert locks.is_lease_held(tmp_path)
 
 

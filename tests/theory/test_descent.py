@@ -14,11 +14,11 @@ from pipeline.theory.problem import Problem, axis_problem, leaning_problem, vect
 def test_conflict_and_alignment_by_hand():
     # (1, 0) and (-1, 1): product -1, squares 1 + 2. (1, 0) and (1, 1): cosine sqrt(1/2).
     assert descent.least_conflict(np.stack([vector(1, 0), vector(-1, 1)])) == pytest.approx(1 / 3)
-    assert descent.least_alignment(np.stack([vector(1, 0), vector(-1, 1)])) == 0
+    assert descent.largest_cosine_or_zero(np.stack([vector(1, 0), vector(-1, 1)])) == 0
     three = np.stack([vector(1, 0), vector(-1, 1), vector(1, 1)])
-    assert descent.least_alignment(three) == pytest.approx(math.sqrt(0.5))
+    assert descent.largest_cosine_or_zero(three) == pytest.approx(math.sqrt(0.5))
     nothing = np.zeros((3, 2))
-    assert (descent.least_conflict(nothing), descent.least_alignment(nothing)) == (0, 0)
+    assert (descent.least_conflict(nothing), descent.largest_cosine_or_zero(nothing)) == (0, 0)
 
 
 gradients = st.lists(
@@ -36,7 +36,7 @@ def test_gradients_are_small_together(listed):
     K, c, aligned = (
         len(listed),
         descent.least_conflict(gradient_KxD),
-        descent.least_alignment(gradient_KxD),
+        descent.largest_cosine_or_zero(gradient_KxD),
     )
     assert c <= 0.5 + 1e-12
     assert aligned <= 1 + 1e-12
@@ -48,12 +48,12 @@ def test_gradients_are_small_together(listed):
 
 
 def test_beta_and_gamma_by_hand():
-    beta = descent.upper_bound_beta
+    beta = descent.beta_of_descent_bound
     assert beta(0.1, vector(0.5, 0.5)) == pytest.approx(0.8)  # 1 + 0.1 (2 - 2 - 2)
     assert beta(0.1, vector(0.75, 0.25)) == pytest.approx(0.6)  # 1 + 0.1 (0 - 4)
     assert beta(0.1, vector(1, 0)) == -math.inf
     assert beta(0.0, vector(1, 0)) == 1
-    assert descent.upper_bound_gamma(0.25, 3) == 1.5
+    assert descent.gamma_of_descent_bound(0.25, 3) == 1.5
     # c < 1 / (K - 2 + b / b_k): 0.1 < 1/4, 0.3 is not, and a domain without rows allows nothing.
     even, uneven = vector(0.5, 0.5), vector(0.75, 0.25)
     pairs = ((0.1, uneven), (0.3, uneven), (0.3, even))

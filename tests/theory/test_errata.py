@@ -63,7 +63,7 @@ def bound_at_the_solution():
         L=1.1,
         eta=eta,
         beta=1 - 4 * descent.least_conflict(gradient_3x3),
-        gamma=descent.upper_bound_gamma(descent.least_alignment(gradient_3x3), 3),
+        gamma=descent.gamma_of_descent_bound(descent.largest_cosine_or_zero(gradient_3x3), 3),
         norm="plug-in",
     )
     weights_3 = descent_bound_minimiser(

@@ -30,11 +30,11 @@ def written(folder, until, *, since=0):
     """Records of the steps `since` to `until`, with a mark every other step as the loop makes."""
     records = RunRecords(folder, DOMAINS)
     if not since:
-        records.mark_checkpoint(0)
+        records.mark_before_checkpoint(0)
     for step in range(since, until):
         add_step(records, step)
         if step % 2:
-            records.mark_checkpoint(step + 1)
+            records.mark_before_checkpoint(step + 1)
     return records
 
 
@@ -61,7 +61,7 @@ def test_rows_are_recorded_as_they_were_and_nan_is_null(tmp_path):
     records.add_row("alarms", step=0, kind="effective-domains", domain=None, message="collapsed")
     with pytest.raises(AssertionError, match="alarms: "):
         records.add_row("alarms", step=1)
-    records.mark_checkpoint(1)
+    records.mark_before_checkpoint(1)
     records.write_tables(1)
     english, hindi = {"step": 0, "domain": "en"}, {"step": 0, "domain": "hi"}
     assert {n: read(tmp_path, n) for n in TABLES if n not in ("steps", "timings")} == {
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     records = RunRecords(tmp_path, DOMAINS)
     add_step(records, 0)
     with pytest.raises(InputError, match=r"log\.jsonl.* a folder is in the place of a file"):
-        records.mark_checkpoint(1)
+        records.mark_before_checkpoint(1)
 
 
 def test_rows_are_written_once_a_second_by_one_process(tmp_path, monkeypatch):
@@ -163,5 +163,5 @@ def test_rows_are_written_once_a_second_by_one_process(tmp_path, monkeypatch):
     assert english == {"step": 0, "domain": "en", "loss": 1.5}
     silent = RunRecords(tmp_path / "other", DOMAINS, writes=False)
     add_step(silent, 0)
-    silent.mark_checkpoint(1)
+    silent.mark_before_checkpoint(1)
     assert not (tmp_path / "other").exists()

@@ -35,13 +35,13 @@ def weights_of(path):
 
 def test_runs_that_wait_and_are_finished_are_listed(finished, tmp_path, make_run):
     make_run("runs/languages/tiny/mix/seed0", training={"steps": 2000})
-    head, _, waiting, done, _ = watch.watch_runs(tmp_path, once=True).splitlines()
+    head, _, waiting, done, _ = watch.watch_runs_until_interrupted(tmp_path, once=True).splitlines()
     assert head.split() == ["run", "state", "step", "steps", "loss", "tokens_per_second", "weights"]
     assert waiting.split() == ["languages/tiny/mix/seed0", "waiting", "0", "2000"]
     assert done.split()[:4] == ["languages/tiny/pike/seed0", "finished", "6", "6"]
     own = weights_of(finished)
     assert [done.split()[7], done.split()[9]] == own
-    _, row = json.loads(watch.watch_runs(tmp_path, format="json"))
+    _, row = json.loads(watch.watch_runs_until_interrupted(tmp_path, format="json"))
     assert [f"{w:.3f}" for w in row["weights"].values()] == own
 
 
@@ -67,9 +67,9 @@ def test_a_run_that_cannot_be_read_does_not_hide_one_that_was_stopped(folder, tm
     assert broken["run"] == "languages/tiny/mix/seed0"
     assert broken["state"].startswith("unreadable: ")
     assert (whole["state"], whole["step"]) == ("stopped", 3)
-    assert "unreadable" in watch.watch_runs(tmp_path, once=True)
+    assert "unreadable" in watch.watch_runs_until_interrupted(tmp_path, once=True)
 
 
 def test_a_folder_without_runs_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"holds no run \(no run\.json\): give a run's folder"):
-        watch.watch_runs(tmp_path, once=True)
+        watch.watch_runs_until_interrupted(tmp_path, once=True)
