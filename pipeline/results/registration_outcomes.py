@@ -190,7 +190,7 @@ def _rows_against_mix_with_costs(
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
         # Of other runs costs are not known: deviations name what is missing.
-        if row["method"] not in chosen.compared_methods(row["board"]) or {*map(str, runs)} - {
+        if row["method"] not in chosen.methods_on_board(row["board"]) or {*map(str, runs)} - {
             *plan.runs
         }:
             continue
