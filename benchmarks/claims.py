@@ -12,7 +12,7 @@ from typing import Any
 
 from benchmarks import records
 from pipeline.results import query
-from pipeline.results.database_reader import connect_results_database, query_rows
+from pipeline.results.database_reader import connect_database_of_any_version, query_rows
 
 PAGE = records.ROOT / "docs" / "claims.md"
 Claim = dict[str, Any]
@@ -101,7 +101,7 @@ def page(database: Path) -> str:
     Raises:
         InputError: there is no database, or it is somebody else's.
     """
-    with connect_results_database(database) as connection:
+    with connect_database_of_any_version(database) as connection:
         (facts,) = query_rows(
             connection,
             "select count(*) as runs, min(parameters) as least, max(parameters) as most from runs",

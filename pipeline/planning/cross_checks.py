@@ -143,7 +143,7 @@ def _name_uses(config: Config) -> Iterable[NameUse]:
         place = "compare.baseline, which is not set"
         yield NameUse([Compare.baseline], config["methods"], place)
     yield from _uses_of_unsupported_tasks(config)
-    yield from paper_roles.paper_name_uses(config)
+    yield from paper_roles.name_uses_in_paper_section(config)
 
 
 def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tuple[str, Any]]:

@@ -143,7 +143,7 @@ class PlanComparison:
         if not manifest.is_file():
             return ()
         made, reads = MADE[rule], self.inputs.job_inputs(rule, name)
-        settings = self.plan.settings_to_record(made.section, name)
+        settings = self.plan.settings_for_manifest(made.section, name)
         part = settings[made.part] if made.part else None
         stage = made.stage or rule
         uses_transformers = stage == "pretrain" and bool(settings["model"].get("architecture"))

@@ -52,8 +52,8 @@ def paper_names_by_kind() -> dict[str, tuple[str, ...]]:
     return {kind: tuple(r["name"] for r in names if r["kind"] == kind) for kind in KINDS.values()}
 
 
-def paper_name_uses(config: Config) -> Iterator[NameUse]:
-    """All uses of names in the section."""
+def name_uses_in_paper_section(config: Config) -> Iterator[NameUse]:
+    """Where the section uses names, the paper's and ours, and which are known there."""
     for section, kind in KINDS.items():
         cast = config.get("paper", {}).get(section, {})
         yield NameUse(cast, _role_candidates(config, section), f"paper.{section}")

@@ -263,12 +263,12 @@ class Plan:
                 for t in (self.tasks_of(chosen) if EVALUATE in rules else ())
             },
             "theory": self.theory_folder_for_database(names) if trained else None,
-            "rules": self.summary_by_mixing_rule(),
+            "rules": self.summary_by_method_rule(),
             "tables": self.tables,
             "figures": self.figures,
         }
 
-    def settings_to_record(self, section: str, name: str) -> Any:
+    def settings_for_manifest(self, section: str, name: str) -> Any:
         """What a piece of work is made under, as its manifest records it; None: nothing is.
 
         `section` is `databases`, `article`, `report`, `theory`, or one of the plan.
@@ -280,7 +280,7 @@ class Plan:
         if section == "report":
             return {
                 "config": manifest_places.fill_rule_and_finder_defaults(self.config),
-                "rules": self.summary_by_mixing_rule(),
+                "rules": self.summary_by_method_rule(),
             }
         if section == "databases":
             return manifest_places.database_settings(self.settings_of_database(name))
@@ -389,8 +389,8 @@ class Plan:
             f"{self.results}/settings/{at[0]}.json", f"{self.results}/{at[1]}.duckdb"
         )
 
-    def database_files_of_requested_runs(self) -> DatabaseFiles:
-        """Paths of the database of the report: of the runs that were asked for."""
+    def report_database_files(self) -> DatabaseFiles:
+        """Paths of the database that the report reads: of the runs that were asked for."""
         return self.settings_and_database_paths(
             "requested" if "requested" in self.selection_by_partial_database else ALL_RUNS
         )
@@ -400,7 +400,7 @@ class Plan:
         self.section_entry(f"{kind}s", name)
         return self.settings_and_database_paths(self.database_name_by_output[kind, name]).database
 
-    def summary_by_mixing_rule(self) -> dict[str, str]:
-        """What the mixing rules of the plan do, in the report's words."""
+    def summary_by_method_rule(self) -> dict[str, str]:
+        """What the rules of the plan's methods do, in the report's words."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
         return {rule: methods.rule_summary(rule) for rule in named}

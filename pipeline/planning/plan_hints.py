@@ -206,7 +206,7 @@ def finished_workflow_hints(plan: Plan) -> list[str]:
     warnings = (atomic_files.read_json_mapping(manifest).get("warnings", ()) for manifest in made)
     doubts = merge_similar_doubts([doubt for several in warnings for doubt in several])
     report = Path(plan.results, "report", "index.html")
-    database = plan.database_files_of_requested_runs().database
+    database = plan.report_database_files().database
     if not report.exists():
         return doubts
     asked = ("advise", database, "--format", "summary")

@@ -285,8 +285,8 @@ def plan(
                 ]
             )
         },
-        tables=stage_settings.output_settings_by_name(own["tables"]),
-        figures=stage_settings.output_settings_by_name(own["figures"]),
+        tables=stage_settings.name_and_selection_by_output(own["tables"]),
+        figures=stage_settings.name_and_selection_by_output(own["figures"]),
     )
 
 

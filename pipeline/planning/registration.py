@@ -129,7 +129,7 @@ class Registration:
         for name, equal in self.mix_for.items():
             named.append((f"mix_for.{name}.of", equal.of, [*self.rows]))
         for name, one in self.hypotheses.items():
-            on_board = self.compared_methods(one.board)
+            on_board = self.methods_on_board(one.board)
             named.append((f"hypotheses.{name}.method", one.method, on_board))
             named.append((f"hypotheses.{name}.against", one.against, on_board))
         result = [self._absent_method_message(*one) for one in named if one[1] not in one[2]]
@@ -158,8 +158,8 @@ class Registration:
             return f"{place}: {method} is not in rows, so that its runs are not compared: add it"
         return unknown_name_message(method, known_methods, place)
 
-    def compared_methods(self, board: Board) -> list[str]:
-        """Methods of a board."""
+    def methods_on_board(self, board: Board) -> list[str]:
+        """All methods of a board."""
         of_target = [AT_TARGET] if board == "target" else []
         return [*self.rows, *self.mix_for, *of_target]
 
@@ -203,12 +203,12 @@ Run = Mapping[str, Any]
 
 def rows_per_batch_row(run: Run) -> float:
     """Rows that a run reads, those that its method measures included, over those of its batches."""
-    return 1 + run_estimates.measured_batches_per_update(run, gradient_cost=1)
+    return 1 + run_estimates.measured_batches_per_training_step(run, gradient_cost=1)
 
 
 def passes_relative_to_mix(run: Run) -> float:
     """Passes over the model of a run over those of Mix, by the plan's arithmetic."""
-    return run_estimates.total_forward_passes_per_update(run) / 3
+    return run_estimates.forward_passes_per_training_step(run) / 3
 
 
 def flops_of_mix_step(run: Run, tokenizers: Mapping[str, Mapping[str, Any]]) -> float:
@@ -362,10 +362,10 @@ def _add_scenario_methods_and_recipes(
 
 
 def _own_run_cost_in_mix_steps(
-    config: dict[str, Any], run: RunName, compared_run: RunName, equal: EqualCost
+    config: dict[str, Any], run: RunName, run_of_cost_unit: RunName, equal: EqualCost
 ) -> float:
-    """What a run itself costs, in steps of Mix on the model of the compared run."""
-    values, asked = (stage_settings.run_settings(config, one) for one in (run, compared_run))
+    """What a run itself costs, in steps of Mix on the model and batches of another run."""
+    values, asked = (stage_settings.run_settings(config, one) for one in (run, run_of_cost_unit))
     size, own = (flops_of_mix_step(v, config["tokenizers"]) for v in (values, asked))
     cost = passes_relative_to_mix if equal.by == "time" else rows_per_batch_row
     return float(values["training"]["steps"] * cost(values) * size / own)
@@ -379,7 +379,7 @@ def _run_entries(registration: Registration, case: _StepsCase) -> Iterator[dict[
             yield {
                 "scenarios": names,
                 "models": [case.model],
-                "methods": registration.compared_methods(board),
+                "methods": registration.methods_on_board(board),
                 "seeds": list(registration.seeds),
             }
 

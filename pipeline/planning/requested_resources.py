@@ -14,7 +14,7 @@ from typing import Any
 from pike_mixing.errors import InputError
 from pipeline.planning.job_estimates import DISK_BYTES, JobEstimates
 from pipeline.planning.plan import Plan
-from pipeline.planning.rule_inputs import Wildcards, cache_signature
+from pipeline.planning.rule_inputs import Wildcards, attach_signature
 from pipeline.planning.run_estimates import JobEstimate
 from pipeline.planning.workflow_profile import TRAINS, Profile
 from pipeline.runtime import accelerators, launch
@@ -48,19 +48,19 @@ class RuleResources:
 
         def new_estimates(rule: str) -> JobEstimates:
             device = accelerators.accelerator_of_name(profile.accelerator_or_cpu(rule))
-            processes = int(profile.value_set_for_rule(rule, "processes", "1"))
+            processes = int(profile.value_in_set_resources(rule, "processes", "1"))
             return JobEstimates(plan, device, processes)
 
         self._plan, self._profile = plan, profile
         self._of_trainers = {rule: new_estimates(rule) for rule in TRAINS}
         self._of_others = new_estimates("")
-        self._nodes = int(profile.value_set_for_rule("pretrain", "nodes", "1"))
+        self._nodes = int(profile.value_in_set_resources("pretrain", "nodes", "1"))
         trainings = self._trainings = self._of_trainers["pretrain"]
         processes, place = trainings.processes, "set-resources of pretrain"
         accelerators.refuse_too_many_devices(
             trainings.device, processes, f"{place}: processes: {processes}"
         )
-        launch.refuse_several_xla_nodes(self._nodes, profile.device_or_auto("pretrain"))
+        launch.refuse_several_xla_nodes(self._nodes, profile.set_or_implied_device("pretrain"))
         if self._nodes == 1:
             return
         counts = {trainings.training_estimate(run).devices for run in plan.runs} - {1}
@@ -69,7 +69,7 @@ class RuleResources:
                 f"{place}: nodes: {self._nodes}: they cannot share the {count} processes of a run "
                 "evenly: change `processes` or `nodes`"
             )
-        if model := profile.value_set_for_rule("pretrain", "gpu_model"):
+        if model := profile.value_in_set_resources("pretrain", "gpu_model"):
             # The plugin (2.8.0) would ask for no GPU of that model, beside those of each node.
             raise InputError(
                 f"{place}: gpu_model: {model}: on several nodes a job asks for the GPUs of each: "
@@ -98,20 +98,20 @@ class RuleResources:
 
         # A number costs a plan of many runs less than a function that Snakemake asks for each.
         result: Resources = {
-            "mem_mb": cache_signature(
+            "mem_mb": attach_signature(
                 lambda wildcards, attempt: estimate(wildcards).memory_mb(attempt)
             ),
             "disk_mb": math.ceil(DISK_BYTES[rule] / 1e6)
             if rule in DISK_BYTES
             else lambda wildcards: math.ceil(estimate(wildcards).disk_bytes / 1e6),
-            "runtime": cache_signature(runtime),
-            "python": profile.value_set_for_rule(rule, "python", sys.executable),
+            "runtime": attach_signature(runtime),
+            "python": profile.value_in_set_resources(rule, "python", sys.executable),
         }
         if rule in TRAINS:
             result["gpu"] = (
                 (lambda wildcards: estimate(wildcards).devices) if work.device.memory_bytes else 0
             )
-            result["device"] = profile.device_or_auto(rule)
+            result["device"] = profile.set_or_implied_device(rule)
             result["accelerator"] = profile.accelerator_or_cpu(rule)
         return result | (self._node_resources() if rule == "pretrain" else {})
 
@@ -134,7 +134,7 @@ class RuleResources:
             taken |= {"gpu": 0, "gres": lambda wildcards: f"gpu:{processes_per_node(wildcards)}"}
         return {**taken, "cpus_per_task": processes_per_node}
 
-    @cache_signature
+    @attach_signature
     def training_process_count(self, wildcards: Wildcards) -> int:
         """How many processes train a run, each on a device: what the profile or the model asks.
 
@@ -145,7 +145,7 @@ class RuleResources:
             raise InputError(why)
         return self._trainings.training_estimate(wildcards.run).devices
 
-    @cache_signature
+    @attach_signature
     def process_and_sharding_options(self, wildcards: Wildcards, output: Any) -> list[str]:
         """Arguments that say how a run is shared out.
 
@@ -194,7 +194,7 @@ class RuleResources:
             + REMEDIES.get(rule, "leave it out")
         )
 
-    def several_gpus_per_node_warning(self, rule: str, name: str) -> str | None:
+    def node_may_lack_gpus_warning(self, rule: str, name: str) -> str | None:
         """That a job takes several GPUs of one node, which may have fewer; None of other jobs."""
         work = self._trainings
         if (

@@ -31,8 +31,8 @@ def user_file_patterns(settings: Settings | None) -> list[str]:
     return [path for one in named for path in ([one] if isinstance(one, str) else one)]
 
 
-def cache_signature(function: F) -> F:
-    """A function whose signature is at hand: Snakemake asks for it before each of many calls."""
+def attach_signature(function: F) -> F:
+    """Stores its signature on a function: Snakemake asks for it before each of many calls."""
     vars(function)["__signature__"] = inspect.signature(function)
     return function
 
@@ -159,7 +159,7 @@ class RuleInputs:
 
     def _inputs_of_report(self, _: str) -> dict[str, list[str]]:
         return {
-            "database": _database_manifest(self.plan.database_files_of_requested_runs().database),
+            "database": _database_manifest(self.plan.report_database_files().database),
             "tables": self._manifest_paths("table", self.plan.tables),
             "figures": self._manifest_paths("figure", self.plan.figures),
         }
@@ -171,7 +171,7 @@ class RuleInputs:
         own = [f"{split}={path}" for split, path in values.get("files", {}).items()]
         return [*revision, *(["--from", *own] if own else [])]
 
-    @cache_signature
+    @attach_signature
     def run_arguments(self, wildcards: Wildcards, input: Mapping[str, list[str]]) -> list[str]:
         """Arguments that name a run's corpora, and what other runs left for it."""
         result = ["--corpora", self.corpora_folder(wildcards)]
@@ -181,7 +181,7 @@ class RuleInputs:
             result += ["--mixture", str(mixture)]
         return result
 
-    @cache_signature
+    @attach_signature
     def corpora_folder(self, wildcards: Wildcards) -> str:
         """Folder of the corpora of a run's tokenizer."""
         tokenizer = self.plan.section_entry("runs", wildcards.run)["tokenizer"]

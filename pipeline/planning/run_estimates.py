@@ -128,8 +128,8 @@ def training_state_bytes(values: Settings, parameters: int) -> int:
     return FLOAT * numbers * parameters
 
 
-def measured_batches_per_update(values: Settings, gradient_cost: float) -> float:
-    """Batches that an update reads for measuring, beside its own.
+def measured_batches_per_training_step(values: Settings, gradient_cost: float) -> float:
+    """Batches that a training step reads for measuring beside its own, mean over the steps.
 
     What is read for losses alone counts once, what is read for gradients `gradient_cost` times.
     """
@@ -145,11 +145,11 @@ def measured_batches_per_update(values: Settings, gradient_cost: float) -> float
     return result
 
 
-def total_forward_passes_per_update(values: Settings) -> float:
-    """Forward passes over a batch that one update costs: 3 of Mix, a backward pass being two."""
+def forward_passes_per_training_step(values: Settings) -> float:
+    """Forward passes over a batch that a step costs: 3 of Mix, a backward pass being two."""
     needs = methods.known_run_needs(values)
     result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
-    result += measured_batches_per_update(values, gradient_cost=3)
+    result += measured_batches_per_training_step(values, gradient_cost=3)
     return result + bool(values["training"].get("activation_checkpointing"))
 
 
@@ -189,7 +189,7 @@ def estimate_training(
         each = pass_bytes(own_rows, recomputes) + (kept + state / devices if sharded else state)
         if fits := not device.memory_bytes or each <= device.memory_bytes:
             break
-    made = total_forward_passes_per_update(values) + (recomputes and not own)
+    made = forward_passes_per_training_step(values) + (recomputes and not own)
     flops = training_flops_per_token(shape, vocabulary, length) * rows * length * made / 3
     speed = device.peak_flops[precision] * device.utilisation * devices
     step = max(flops / speed, device.step_seconds * made / 3)

@@ -31,7 +31,8 @@ def expand_shorthand(config: Config) -> dict[str, Any]:
         return whole
     if isinstance(runs := config.get("runs"), list):
         whole["runs"] = [
-            _fill_run_entry_methods(methods, entry, f"runs[{n}]") for n, entry in enumerate(runs)
+            _run_entry_with_default_methods(methods, entry, f"runs[{n}]")
+            for n, entry in enumerate(runs)
         ]
     if isinstance(grids := config.get("grids"), Mapping):
         made = {name: _zipped_grid_methods(methods, name, grid) for name, grid in grids.items()}
@@ -65,7 +66,7 @@ def _expand_model_entry(values: Any, where: str) -> Any:
     return result
 
 
-def _fill_run_entry_methods(methods: Config, entry: Any, place: str) -> Any:
+def _run_entry_with_default_methods(methods: Config, entry: Any, place: str) -> Any:
     if not isinstance(entry, Mapping):
         return entry
     if "methods" in entry:

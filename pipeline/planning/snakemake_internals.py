@@ -97,7 +97,7 @@ def _profile_files(words: Sequence[str]) -> list[Path]:
     return [path for path in found if path.is_file()]
 
 
-def remove_any_job_rate_limit(workflow: Any) -> None:
+def remove_job_rate_limit(workflow: Any) -> None:
     """Lets jobs of this machine start one after another: no queue is to be spared.
 
     With a limit, every finished job has Snakemake look for new ones each second until the end;

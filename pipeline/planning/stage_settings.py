@@ -161,6 +161,6 @@ def decontamination_tasks_by_path(config: Mapping[str, Any]) -> dict[str, str]:
     return result
 
 
-def output_settings_by_name(selection_by_name: Mapping[str, Any]) -> dict[str, Settings]:
-    """Tables or figures by name."""
+def name_and_selection_by_output(selection_by_name: Mapping[str, Any]) -> dict[str, Settings]:
+    """Settings of tables or figures by name."""
     return {name: {"name": name, "selection": dict(one)} for name, one in selection_by_name.items()}

@@ -57,6 +57,10 @@ class _Piece(NamedTuple):
     def manifest_and_file_paths(self) -> set[Path]:
         return {Path(os.path.normpath(path)) for path in (self.path, *(f.path for f in self.files))}
 
+    def input_paths(self) -> list[Path]:
+        folder = self.path.parent
+        return [Path(os.path.normpath(folder / name)) for name in self.content["inputs"]]
+
 
 class _Verification:
     """The pieces of work below some folders, and what is wrong there."""
@@ -119,7 +123,7 @@ class _Verification:
             if self._report_if_misplaced(piece):
                 continue
             own = piece.manifest_and_file_paths()
-            for mark, left in _unmarked_files_by_ownership_mark(own, piece.stage, folder).items():
+            for mark, left in _files_not_in_made_by(own, piece.stage, folder).items():
                 self._add_problem(
                     f"{mark} does not say that `pike {piece.stage}` made {left[0].name}, which it "
                     f"would not replace: {piece.remedy}",
@@ -132,7 +136,9 @@ class _Verification:
                 if what != "files" and place not in self._broken:
                     problem = f"{path} was made from another {place}: {piece.remedy}"
                     self._add_problem(problem, order_stage=piece.stage)
-            self._check_inputs(piece)
+            self._report_missing_inputs(piece)
+            if piece.stage == "pack":
+                self._report_unusable_corpus(piece)
 
     def _report_if_misplaced(self, piece: _Piece) -> bool:
         """Whether work lies where that of another name belongs, which becomes a problem."""
@@ -158,22 +164,27 @@ class _Verification:
         )
         return True
 
-    def _check_inputs(self, piece: _Piece) -> None:
-        """Looks for inputs that are gone, and whether a corpus is of its tokenizer."""
+    def _report_missing_inputs(self, piece: _Piece) -> None:
+        """Adds inputs, and manifests of kept checkpoints, that are gone."""
         folder = piece.path.parent
-        inputs = [Path(os.path.normpath(folder / name)) for name in piece.content["inputs"]]
         kept = (f"checkpoints/step{n}" for n in piece.content.get("checkpoints", ()))
-        inputs += [folder / one / atomic_files.MANIFEST for one in kept if (folder / one).exists()]
-        for place in inputs:
+        there = [folder / one for one in kept if (folder / one).exists()]
+        for place in (*piece.input_paths(), *(one / atomic_files.MANIFEST for one in there)):
             if not place.is_file():
                 self._add_missing_file_problem(place)
-        if piece.stage == "pack" and not self._broken & {*inputs, *piece.manifest_and_file_paths()}:
-            try:
-                shards.refuse_replaced_tokenizer(folder, piece.content)
-                for split in shards.SPLITS:
-                    Corpus.open(folder, split)
-            except InputError as error:
-                self._add_problem(str(error), order_stage="pack")
+
+    def _report_unusable_corpus(self, piece: _Piece) -> None:
+        """Adds a corpus that cannot be opened, or is of another tokenizer than lies there."""
+        # What is broken is told itself.
+        if self._broken & {*piece.input_paths(), *piece.manifest_and_file_paths()}:
+            return
+        folder = piece.path.parent
+        try:
+            shards.refuse_replaced_tokenizer(folder, piece.content)
+            for split in shards.SPLITS:
+                Corpus.open(folder, split)
+        except InputError as error:
+            self._add_problem(str(error), order_stage="pack")
 
     def _add_missing_file_problem(self, path: Path) -> None:
         """Adds a manifest, or a tokenizer's model, that is not there."""
@@ -181,8 +192,8 @@ class _Verification:
             stage = _stage_of_manifest_path(path, path.parent) or "tokenizer"
             self._add_problem(f"{path} is missing: {_remake_instruction(path, stage)}", path, stage)
 
-    def check_plans(self) -> None:
-        """Looks for what the plan makes, where the configuration is at hand."""
+    def check_against_configuration(self) -> None:
+        """Looks for what its plan makes and is missing, and for settings that are not of it."""
         for folder in self.folders:
             stamp = folder / "experiment.json"
             is_root = any((folder / name).is_dir() for name in ("runs", "data", "settings"))
@@ -251,7 +262,7 @@ def verify_results(
         raise InputError(f"{named}: no manifest is there: name a folder such as results")
     found.check_hashes(workers)
     found.check_pieces()
-    found.check_plans()
+    found.check_against_configuration()
     found.check_unlisted_files()
     facts: list[dict[str, Any]] = [
         {
@@ -361,7 +372,7 @@ def _remake_instruction(
         files = [file for file in places if file.is_file() and file.name != ownership.MARK]
     several = [*files, path]
     away = [p for p in several if p.is_symlink() or atomic_files.kind_of_existing_non_file(p)]
-    unmarked = _unmarked_files_by_ownership_mark(several, stage, folder)
+    unmarked = _files_not_in_made_by(several, stage, folder)
     away += [file for left in unmarked.values() for file in left if file not in away]
     away += [mark for mark in unmarked if ownership.is_mark_place_blocked(mark)]
     if unmarked and has_own_folder:
@@ -373,10 +384,10 @@ def _remake_instruction(
     return f"make it again with `{first}{command}`"
 
 
-def _unmarked_files_by_ownership_mark(
+def _files_not_in_made_by(
     files: Iterable[Path], stage: str, folder: Path
 ) -> dict[Path, list[Path]]:
-    """Files of an experiment that their stage would not replace, by the mark that lacks them."""
+    """Files of an experiment that their stage would not replace, by the `.made-by` without them."""
     if stage == "pretrain" or output_root.find_root_above(folder.absolute()) is None:
         return {}
     return ownership.unmarked_files_by_mark([f for f in files if f.is_file()], stage, folder)

@@ -58,8 +58,8 @@ def start_servers_and_get_command(
     """
     jobs, name = Counter(rule_of_each_job), ""
     for group in GROUPS if fork_server.can_serve_forks() else ():
-        on_cpu = (rule for rule in group if profile.device_or_auto(rule) in ("auto", "cpu"))
-        own = [rule for rule in on_cpu if not profile.value_set_for_rule(rule, "python")]
+        on_cpu = (rule for rule in group if profile.set_or_implied_device(rule) in ("auto", "cpu"))
+        own = [rule for rule in on_cpu if not profile.value_in_set_resources(rule, "python")]
         if sum(jobs[rule] for rule in own) >= FEWEST:
             name = name or f"pike-{uuid.uuid4().hex}"
             commands = (manifest_places.MADE[rule].stage or rule for rule in own)
@@ -134,7 +134,7 @@ class WorkflowJobs:
         self._profile_doubts = [] if request.is_local else doubts
         rules = self.plan.names_by_rule()
         self._pythons = {
-            r: own for r in rules if (own := request.profile.value_set_for_rule(r, "python"))
+            r: own for r in rules if (own := request.profile.value_in_set_resources(r, "python"))
         }
         self._compared = outdated_work.PlanComparison(
             self.plan, self._pythons, lambda *work: work in self._forced_work
@@ -155,7 +155,7 @@ class WorkflowJobs:
         if not request.is_local:
             snakemake_internals.mend_slurm_plugin(self._refuse_cpu_torch)
 
-    def note_job_and_declare_inputs(self, rule: str, name: str) -> dict[str, Any]:
+    def update_stamp_and_declare_inputs(self, rule: str, name: str) -> dict[str, Any]:
         """What a job reads, by name; and its stamp, of whose inputs the only one with a time."""
         read = self.reads.job_inputs(rule, name)
         is_of_job = self._request.is_job_process()
@@ -172,7 +172,7 @@ class WorkflowJobs:
         if (rule, name) not in self._asked and not is_of_job:
             told = [self._count_and_explain_overlong(rule, name), self._explain_cpu_torch(rule)]
             if not self._request.is_local:
-                told.append(self.takes.several_gpus_per_node_warning(rule, name))
+                told.append(self.takes.node_may_lack_gpus_warning(rule, name))
                 told += self._profile_doubts
             doubts = [why for why in told if why and why not in self._doubted]
             if doubts and self._is_missing_or_outdated(rule, name):
@@ -233,7 +233,7 @@ class WorkflowJobs:
             self._compared.leave_note_how_job_begins(*work)
         words = ""
         if self._request.is_local:
-            snakemake_internals.remove_any_job_rate_limit(self._workflow)
+            snakemake_internals.remove_job_rate_limit(self._workflow)
             prefix = shell_prefix_format().format()
             words = start_servers_and_get_command(rules, self._request.profile, prefix)
         self._shell.prefix(shell_prefix_format(spawn_function_source(words)))
@@ -264,13 +264,13 @@ class WorkflowJobs:
     def _explain_cpu_torch(self, rule: str) -> str | None:
         """Why a rule's jobs would not find the GPUs that they book; None where they would."""
         profile = self._request.profile
-        on_gpu = rule in TRAINS and profile.device_or_auto(rule) == "cuda"
-        own_python = profile.value_set_for_rule(rule, "python")
+        on_gpu = rule in TRAINS and profile.set_or_implied_device(rule) == "cuda"
+        own_python = profile.value_in_set_resources(rule, "python")
         if not on_gpu or own_python or self._request.is_leaving_out_jobs():
             return None
         if not environment.is_torch_cpu_only():
             return None
-        kind = profile.value_set_for_rule(rule, "accelerator")
+        kind = profile.value_in_set_resources(rule, "accelerator")
         set_by = f"accelerator: {kind}" if kind else "device: cuda"
         return (
             f"set-resources: {set_by}: jobs would get GPUs that the torch of {sys.prefix} cannot "

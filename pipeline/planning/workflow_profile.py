@@ -92,19 +92,19 @@ class Profile:
     defaults: Mapping[str, str] = dataclasses.field(default_factory=dict)
     """Those of all rules, as texts by name (default-resources)."""
 
-    def value_set_for_rule(self, rule: str, name: str, default: str = "") -> str:
-        """What is set for a rule's resource, as a text; `default` where nothing is."""
+    def value_in_set_resources(self, rule: str, name: str, default: str = "") -> str:
+        """What set-resources has for a rule's resource, as text; `default` where nothing."""
         return self.chosen.get(rule, {}).get(name, default)
 
     def accelerator_or_cpu(self, rule: str) -> str:
         """Name of the kind of device that a rule's jobs are planned for."""
-        return self.value_set_for_rule(rule, "accelerator", "cpu")
+        return self.value_in_set_resources(rule, "accelerator", "cpu")
 
-    def device_or_auto(self, rule: str) -> str:
+    def set_or_implied_device(self, rule: str) -> str:
         """The kind of device of a rule's jobs: as set, or what its `accelerator` is; else auto."""
-        kind = self.value_set_for_rule(rule, "accelerator")
+        kind = self.value_in_set_resources(rule, "accelerator")
         own = accelerators.accelerator_of_name(kind).device if kind else "auto"
-        return self.value_set_for_rule(rule, "device", own)
+        return self.value_in_set_resources(rule, "device", own)
 
     def threads_or_zero(self, rule: str) -> int:
         """Threads that are set for a rule's jobs; 0 where none are, or an expression is."""
@@ -113,11 +113,11 @@ class Profile:
 
     def time_limit_minutes(self, rule: str) -> int:
         """Minutes that a job of the rule may last at most; 0 without a limit."""
-        return int(self.value_set_for_rule(rule, "longest", self.defaults.get("longest", "0")))
+        return int(self.value_in_set_resources(rule, "longest", self.defaults.get("longest", "0")))
 
     def time_limit_place(self, rule: str) -> str:
         """Where the limit of a rule's jobs is set."""
-        own = self.value_set_for_rule(rule, "longest")
+        own = self.value_in_set_resources(rule, "longest")
         return f"set-resources of {rule}" if own else "default-resources"
 
     def explain_unfilled(self) -> str | None:
@@ -144,16 +144,17 @@ class Profile:
         """
 
         def partition_and_accelerator(rule: str) -> tuple[str, str]:
-            return self.value_set_for_rule(rule, "slurm_partition"), self.accelerator_or_cpu(rule)
+            partition = self.value_in_set_resources(rule, "slurm_partition")
+            return partition, self.accelerator_or_cpu(rule)
 
         for name in ("gpu_model", "constraint"):
             default = self.defaults.get(name, "")
-            asked = {r: self.value_set_for_rule(r, name, default) for r in TRAINS}
+            asked = {r: self.value_in_set_resources(r, name, default) for r in TRAINS}
             chosen = [rule for rule, value in asked.items() if value]
             others = [
                 rule
                 for rule, value in asked.items()
-                if not (value or self.value_set_for_rule(rule, "gres"))
+                if not (value or self.value_in_set_resources(rule, "gres"))
                 and partition_and_accelerator(rule) in map(partition_and_accelerator, chosen)
             ]
             if others:

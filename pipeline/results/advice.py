@@ -28,7 +28,7 @@ from pipeline.results.database_reader import (
     Row,
     given_or_default_database,
     log_database_and_staleness,
-    open_current_version,
+    open_explaining_missing_views,
     query_rows,
 )
 from pipeline.results.loss_tests import requested_methods
@@ -54,16 +54,18 @@ def validation_tokens(connection: duckdb.DuckDBPyConnection, scenario: str, mode
     return int(tokens or 0)
 
 
-def evidence_needed_to_beat_baseline(rows_by_loss: list[Row], read_tokens: int) -> Iterator[Row]:
+def evidence_needed_to_beat_baseline(
+    rows_lowest_loss_first: list[Row], read_tokens: int
+) -> Iterator[Row]:
     """What would settle it for each method that may be better than what is chosen.
 
     The rows are a place's methods, each with its `verdict`, the lowest loss first; `read_tokens`
     counts the validation text's tokens.
     """
-    for row in rows_by_loss:
+    for row in rows_lowest_loss_first:
         if row["verdict"] == "better" or row["nll_difference"] >= 0:
             return
-        yield _evidence_needed_against_baseline(row, rows_by_loss, read_tokens)
+        yield _evidence_needed_against_baseline(row, rows_lowest_loss_first, read_tokens)
 
 
 def _evidence_needed_against_baseline(
@@ -252,7 +254,9 @@ def read_decisions(connection: duckdb.DuckDBPyConnection) -> list[Row]:
             ],
             "alarms": alarms,
             "fewest": fewest,
-        } | _shares_and_rule(connection, (scenario, model), chosen, baseline, facts["settings"])
+        } | _shares_and_rule_of_method(
+            connection, (scenario, model), chosen, baseline, facts["settings"]
+        )
         result.append(place | {"text": list(decision_sentences(place))})
     return result
 
@@ -309,7 +313,7 @@ def _drawn_shares(
     return {row["domain"]: row["share"] for row in result}
 
 
-def _shares_and_rule(
+def _shares_and_rule_of_method(
     connection: duckdb.DuckDBPyConnection,
     place: tuple[str, str],
     method: str,
@@ -405,7 +409,7 @@ def _alarm_text(alarm: Row, compared: Sequence[str], against: str) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _runs_per_alarm_line(decisions: Sequence[Row], database: Path) -> str:
+def _alarm_summary_line(decisions: Sequence[Row], database: Path) -> str:
     """How many runs raised each kind of alarm, and the command that names them; "" without any."""
     runs = Counter[str]()
     for alarm in (alarm for decision in decisions for alarm in decision["alarms"]):
@@ -499,10 +503,11 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         )
 
 
-def difference_text(row: Row, signs: str = "") -> str:
+def difference_text(row: Row, footnote_signs: str = "") -> str:
     """A difference of losses, its 95% interval and seeds: -0.038 (-0.055 to -0.020, 10 seeds)."""
     ends = f"{row['nll_low']:+.3f} to {row['nll_high']:+.3f}"
-    return f"{row['nll_difference']:+.3f}{signs} ({ends}, {count_with_noun(row['seeds'], 'seed')})"
+    number = f"{row['nll_difference']:+.3f}{footnote_signs}"
+    return f"{number} ({ends}, {count_with_noun(row['seeds'], 'seed')})"
 
 
 NAME = "advised"
@@ -521,7 +526,7 @@ def advise(
     are the lines to copy.
     """
     database = given_or_default_database(database)
-    with open_current_version(database) as connection:
+    with open_explaining_missing_views(database) as connection:
         log_database_and_staleness(connection, database)
         every = read_decisions(connection)
     for key, wanted in (("scenario", scenario), ("model", model)):
@@ -539,7 +544,7 @@ def advise(
         rest = ", ".join(f"{p['scenario']} / {p['model']}" for p in every if p not in shown)
         parts = [*map(decision_line if format == "summary" else decision_text, shown)]
         parts += [f"Too few seeds for a verdict: {rest}"] if rest else []
-        if format == "summary" and (line := _runs_per_alarm_line(shown, database)):
+        if format == "summary" and (line := _alarm_summary_line(shown, database)):
             parts.append(line)
         gap = "\n" if format == "summary" else "\n\n"
         return output_formats.json_csv_or_text(format, every, lambda: gap.join(parts))

@@ -47,7 +47,7 @@ from pipeline.results import (
 )
 from pipeline.results.database_reader import (
     DATABASE,
-    connect_results_database,
+    connect_database_of_any_version,
     query_rows,
 )
 from pipeline.results.experiment import Experiment, read_experiment
@@ -81,19 +81,18 @@ COMPRESSION = "format parquet, parquet_version v2, compression zstd, compression
 def archive_records_and_summarise(results: Path, *, out: Path) -> str:
     """Writes the archive of finished results, whole or not at all, and says what it has."""
     _refuse_absent_folder(results, DATABASE, "the folder of a finished experiment")
-    reads = {
-        kind: {
-            path.name.removesuffix(".manifest.json"): _database_stem_read_by(path, kind, results)
-            for path in sorted((results / f"{kind}s").glob("*.manifest.json"))
-        }
-        for kind in KINDS
-    }
-    shown = _database_stem_read_by(results / "report" / "index.manifest.json", "report", results)
+    reads: dict[str, dict[str, str]] = {kind: {} for kind in KINDS}
+    for kind, read in reads.items():
+        for path in sorted((results / f"{kind}s").glob("*.manifest.json")):
+            name = path.name.removesuffix(".manifest.json")
+            read[name] = _database_path_without_suffix(path, kind, results)
+    index = results / "report" / "index.manifest.json"
+    shown = _database_path_without_suffix(index, "report", results)
     every = {WHOLE, shown, *(name for read in reads.values() for name in read.values())}
     with atomic_files.atomic_write(out, "record", [results]) as partial:
         (partial / "records").mkdir(parents=True)
         with (
-            connect_results_database(results / f"{WHOLE}.duckdb") as source,
+            connect_database_of_any_version(results / f"{WHOLE}.duckdb") as source,
             duckdb.connect() as writer,
         ):
             for table in ARCHIVED_TABLES:
@@ -382,8 +381,8 @@ def _artifact_of_row(
     return lineage.Artifact(**{**row, "inputs": tuple(row["inputs"] or ()), **plain})
 
 
-def _database_stem_read_by(manifest: Path, stage: str, results: Path) -> str:
-    """The name of the database that an output was made from."""
+def _database_path_without_suffix(manifest: Path, stage: str, results: Path) -> str:
+    """`pike` or `databases/NAME`: the database in the results that an output was made from."""
     result_manifests.refuse_missing(manifest)
     inputs = manifests.read_manifest(manifest, stage)["inputs"]
     names = [os.path.relpath(manifest.parent / name, results) for name in inputs]
@@ -466,7 +465,7 @@ def write_crate_and_summarise(results: Path, *, out: Path) -> str:
 
 def _workflow_run_end_and_commits(database: Path) -> dict[str, Any]:
     """When the run ended, by which code."""
-    with connect_results_database(database) as connection:
+    with connect_database_of_any_version(database) as connection:
         commits = {row["commit"] for row in report_facts.code_rows_per_stage(connection)} - {None}
     code = f"By the code of commit {', '.join(sorted(commits)) or 'unknown'}"
     ended = datetime.datetime.fromtimestamp(database.stat().st_mtime, datetime.UTC)

@@ -25,15 +25,15 @@ SAID_IN = {
 """Where the paper says what a figure shows; its numbers are not printed."""
 
 
-def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
+def write_article(output_names: Sequence[str], tables: Path, figures: Path, out: Path) -> None:
     """Writes the page, which needs no other file.
 
-    `given` are names of the paper's tables and figures, in any order, whose files in the folders
-    `tables` and `figures` must be what their manifests vouch for.
+    `output_names` are names of the paper's tables and figures, in any order, whose files in the
+    folders `tables` and `figures` must be what their manifests vouch for.
     """
-    if foreign := [name for name in given if name not in OF_PAPER]:
+    if foreign := [name for name in output_names if name not in OF_PAPER]:
         raise InputError(f"{foreign[0]!r} is no table or figure of the paper: name table1, figure1")
-    shown = [name for name in OF_PAPER if name in given]
+    shown = [name for name in OF_PAPER if name in output_names]
     read = [
         tables / f"{name}.csv" if name.startswith("table") else figures / f"{name}.svg"
         for name in shown
@@ -47,7 +47,7 @@ def write_article(given: Sequence[str], tables: Path, figures: Path, out: Path) 
                 items=[
                     _table_beside_paper(path)
                     if path.suffix == ".csv"
-                    else _figure_with_claims(path)
+                    else _figure_with_paper_statements(path)
                     for path in read
                 ],
                 missing=[name for name in OF_PAPER if name not in shown],
@@ -83,7 +83,7 @@ def _table_beside_paper(path: Path) -> dict[str, Any]:
     return {**result, "kind": "table", "groups": groups}
 
 
-def _figure_with_claims(path: Path) -> dict[str, Any]:
+def _figure_with_paper_statements(path: Path) -> dict[str, Any]:
     """A figure as a picture within the page, and what the paper says of it."""
     with (PACKAGE / "paper" / "claims.csv").open(encoding="utf-8", newline="") as lines:
         places = SAID_IN.get(path.stem, ())

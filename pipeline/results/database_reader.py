@@ -108,14 +108,14 @@ def log_database_and_staleness(connection: duckdb.DuckDBPyConnection, database: 
         if is_of_some_runs(database):
             whole = whole_database_path_or_command(database)
             runs = f"{one['runs']:,} of its runs; for all, ask {whole}"
-        elif serving := _count_unrequested_runs(connection, config):
+        elif serving := _count_runs_serving_others(connection, config):
             runs = f"{one['runs'] - serving:,} runs, and {serving:,} that chose settings for them"
         facts = f", experiment {one['name']}{folder}: {runs}"
     log.info("Answer from %s%s", database, facts)
     _warn_if_outdated(database, _changed_inputs(database))
 
 
-def _count_unrequested_runs(
+def _count_runs_serving_others(
     connection: duckdb.DuckDBPyConnection, config: Mapping[str, Any]
 ) -> int:
     """How many runs the configuration does not ask for: those of grids, proxies and swarms."""
@@ -202,12 +202,12 @@ def _warn_if_outdated(database: Path, changed: Sequence[str]) -> None:
     log.warning(
         "%s is older than %s, and its answers are the old ones: `%s` builds it again%s%s",
         *(database, names_text(changed, most=3), output_root.command_to_make(database)),
-        _hint_to_remake_changed_outputs(database) if [*changed] == [QUERIES] else "",
+        _changed_tables_and_figures_hint(database) if [*changed] == [QUERIES] else "",
         f"; newer is --database {max(today, key=_modified_time)}" if today else "",
     )
 
 
-def _hint_to_remake_changed_outputs(database: Path) -> str:
+def _changed_tables_and_figures_hint(database: Path) -> str:
     """What restores only the tables and figures whose queries changed since; "" where none can."""
     folder, since = database.parent, _modified_time(database)
     if is_of_some_runs(database) or not output_root.origin_archive_path(folder):
@@ -236,8 +236,8 @@ def other_version_error(database: Path, view: str = "") -> InputError:
     return InputError(f"{database} was made by another version: make it anew with `{again}`")
 
 
-def connect_results_database(database: Path) -> duckdb.DuckDBPyConnection:
-    """Opens a database that `pike database` made."""
+def connect_database_of_any_version(database: Path) -> duckdb.DuckDBPyConnection:
+    """Opens a database that `pike database` made, by whichever version."""
     connection = connect(database)
     if "experiment" not in {name for (name,) in connection.execute("show tables").fetchall()}:
         connection.close()
@@ -246,9 +246,9 @@ def connect_results_database(database: Path) -> duckdb.DuckDBPyConnection:
 
 
 @contextlib.contextmanager
-def open_current_version(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens a database that this version made, for questions of this version's own."""
-    with connect_results_database(database) as connection:
+def open_explaining_missing_views(database: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens a database; where the block asks for a view that it lacks, the error says why."""
+    with connect_database_of_any_version(database) as connection:
         try:
             yield connection
         except (duckdb.CatalogException, duckdb.BinderException):
@@ -346,7 +346,7 @@ def frame(name: str, database: str | Path | None = None) -> "pd.DataFrame":
         InputError: there is no database, it is none of ours, or it has no such table or view.
     """
     database = given_or_default_database(None if database is None else Path(database))
-    with connect_results_database(database) as connection:
+    with connect_database_of_any_version(database) as connection:
         log_database_and_staleness(connection, database)
         known = [name for (name,) in connection.execute("show tables").fetchall()]
         if name not in known:

@@ -19,7 +19,7 @@ from pipeline.results import (
 )
 from pipeline.results.database_reader import (
     Row,
-    connect_results_database,
+    connect_database_of_any_version,
     select_rows_keeping_nulls,
 )
 from pipeline.results.figure_panels import Panel, Series
@@ -57,7 +57,7 @@ def write_figure(settings: Path, database: Path, out: Path) -> None:
     snapshot = result_manifests.snapshot_inputs(
         "figure", [result_manifests.unaltered_manifest_or_itself(database, "database")]
     )
-    with connect_results_database(database) as connection:
+    with connect_database_of_any_version(database) as connection:
         result = select_rows_keeping_nulls(connection, view, figure.selection, str(settings))
         baseline = connection.execute("select baseline from experiment").fetchall()[0][0]
         doubts = number_marks.read_doubts_by_method(connection, str(settings))

@@ -11,7 +11,7 @@ import jinja2
 
 from pike_mixing.comparison.mean_difference import LEAST_SEEDS, LEVEL
 from pipeline.results import advice, labels, number_marks, report_facts
-from pipeline.results.database_reader import Row, open_current_version, query_rows
+from pipeline.results.database_reader import Row, open_explaining_missing_views, query_rows
 from pipeline.runtime.output_formats import count_with_noun
 
 ROUND = (1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0)
@@ -137,7 +137,7 @@ follows from them. The report (`restored/report/index.html`) shows methods with 
 
 def write_headline_page_and_figure(database: Path, docs: Path) -> None:
     """Writes `results.md` and, in the folder `results`, the figure for light and dark pages."""
-    with open_current_version(database) as connection:
+    with open_explaining_missing_views(database) as connection:
         doubts = number_marks.read_doubts_by_method(connection, "headline")
         places = advice.read_decisions(connection)
         (facts,) = query_rows(

@@ -21,7 +21,7 @@ from pipeline.results.database_reader import (
     is_of_some_runs,
     log_database_and_staleness,
     newest_or_default_results_folder,
-    open_current_version,
+    open_explaining_missing_views,
     other_version_error,
     query_rows,
 )
@@ -88,7 +88,7 @@ def describe_claims(database: Path | None, format: str = "text", claim: str | No
             f"`{program_command('pike')} claims --claim {database}`"
         )
     database = given_or_default_database(database)
-    with open_current_version(database) as connection:
+    with open_explaining_missing_views(database) as connection:
         every = query_rows(connection, "from claims order by position")
         log_database_and_staleness(connection, database)
         if is_of_some_runs(database):

@@ -24,7 +24,7 @@ from pipeline.planning.dependencies import RunName
 from pipeline.planning.plan import Plan
 from pipeline.planning.registration import Registration
 from pipeline.results import board_tests
-from pipeline.results.database_reader import Row, open_current_version, query_rows
+from pipeline.results.database_reader import Row, open_explaining_missing_views, query_rows
 from pipeline.results.stale_work import find_stale_work
 from pipeline.runtime import output_formats, validate_settings
 from pipeline.runtime.programs import program_command
@@ -57,7 +57,7 @@ def compare_with_registration(
             f"--out {drawn}` and `{snakemake} --profile workflow/profiles/default "
             f"--configfile {drawn}`"
         )
-    with open_current_version(place) as connection:
+    with open_explaining_missing_views(place) as connection:
         facts = {
             "registration": str(given),
             "status": chosen.status,
@@ -190,7 +190,7 @@ def _rows_against_mix_with_costs(
         places = scenarios[row["board"], row["model"]]
         runs = [RunName(s, row["model"], row["method"], chosen.seeds[0]) for s in places]
         # Of other runs costs are not known: deviations name what is missing.
-        if row["method"] not in chosen.compared_methods(row["board"]) or {*map(str, runs)} - {
+        if row["method"] not in chosen.methods_on_board(row["board"]) or {*map(str, runs)} - {
             *plan.runs
         }:
             continue

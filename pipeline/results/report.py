@@ -29,7 +29,7 @@ from pipeline.results.database_reader import (
     DATABASE,
     Row,
     is_of_some_runs,
-    open_current_version,
+    open_explaining_missing_views,
     query_rows,
 )
 from pipeline.results.experiment import Experiment, read_experiment
@@ -89,7 +89,7 @@ def write_report(
 def _page_texts(
     experiment: Experiment, database: Path, shown_files: list[Path], folder_links: dict[str, str]
 ) -> dict[str, str]:
-    with open_current_version(database) as connection:
+    with open_explaining_missing_views(database) as connection:
         content = _content_of_all_pages(connection, experiment, shown_files) | {
             "files": folder_links
         }

@@ -45,7 +45,7 @@ from pike_mixing.errors import InputError
 from pipeline.results import number_marks, result_manifests, sql_views
 from pipeline.results.database_reader import (
     Row,
-    connect_results_database,
+    connect_database_of_any_version,
     select_rows_keeping_nulls,
 )
 from pipeline.results.number_marks import (
@@ -145,7 +145,7 @@ def read_sections(table: TableSettings, database: Path, place: str) -> list[Tabl
 
     `place` is where the settings stand, for messages.
     """
-    with connect_results_database(database) as connection:
+    with connect_database_of_any_version(database) as connection:
         result = select_rows_keeping_nulls(connection, table.view, table.selection, place)
         columns = [name for name, *_ in connection.execute(f"describe {table.view}").fetchall()]
         _refuse_view_lacking_cell_columns(table, columns, place)

@@ -22,7 +22,7 @@ from pipeline.results.database_reader import (
     has_no_unselected_value,
     is_of_some_runs,
     log_database_and_staleness,
-    open_current_version,
+    open_explaining_missing_views,
     query_rows,
     whole_database_path_or_command,
 )
@@ -69,7 +69,7 @@ def explain_artifact(
     """
     database = given_or_default_database(database)
     named, numbers, values = {}, list[str](), dict[str, list[str]]()
-    with open_current_version(database) as connection:
+    with open_explaining_missing_views(database) as connection:
         log_database_and_staleness(connection, database)
         lineage = {
             made["artifact"]: made | {"facts": json.loads(made["facts"] or "{}")}

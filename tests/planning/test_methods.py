@@ -149,7 +149,7 @@ def test_a_plan_imports_no_class_of_the_users_own(own, config, tmp_path):
     values = config()
     values["methods"]["mix"] = {"rule": own, "zeta1": 1, "zeta2": 1, "speed": "low"}
     plan = planner.plan(values, "config.yaml")
-    assert plan.summary_by_mixing_rule()[own] == "As PiKE, but faster."
+    assert plan.summary_by_method_rule()[own] == "As PiKE, but faster."
     assert methods.rule_summary("mine.again:Mine") == "As PiKE, but faster."
     module = methods.class_reference(own).partition(":")[0]
     closure = code_fingerprint.import_closure(module)

@@ -252,7 +252,7 @@ def test_a_finished_workflow_tells_of_too_little_text_what_to_train_with_and_wha
     first, verdict, report, *commands = plan_hints.finished_workflow_hints(local)
     assert (first, report) == ("too few", "The report: results/report/index.html")
     # There is none, and its command says so.
-    database = local.database_files_of_requested_runs().database
+    database = local.report_database_files().database
     assert f"pike advise: {database} does not exist" in verdict
     assert all(database in line for line in commands)
     assert [line.split("pike ")[1].split()[0] for line in commands] == ["advise", "claims", "why"]

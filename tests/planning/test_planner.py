@@ -151,7 +151,8 @@ def test_a_default_that_is_written_out_is_no_change(small, own_modules, place, v
     texts = [{n: json.dumps(one) for n, one in of.items() if "runs" not in one} for of in files]
     assert texts[0] == texts[1]
     for section in ("databases", "report"):
-        assert written.settings_to_record(section, "") == silent.settings_to_record(section, "")
+        settings = written.settings_for_manifest(section, "")
+        assert settings == silent.settings_for_manifest(section, "")
     mine = silent.runs["installed/nano/mine/seed0"]["method"]
     assert mine == {"lean": 2.0, "taken": -3, "among": [1, 2]}
 

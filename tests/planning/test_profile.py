@@ -24,7 +24,7 @@ def test_every_profile_that_is_shipped_is_fit(path):
     found = workflow_profile.read_profile(asked, values.get("default-resources", {}))
     for rule, own in asked.items():
         for name in own:
-            assert found.value_set_for_rule(rule, name) == str(own[name]).strip("'\"")
+            assert found.value_in_set_resources(rule, name) == str(own[name]).strip("'\"")
 
 
 def test_what_is_not_set_is_the_callers_to_say():
@@ -38,8 +38,8 @@ def test_what_is_not_set_is_the_callers_to_say():
         ("report", 30, "default-resources"),
     ):
         assert (of_all.time_limit_minutes(rule), of_all.time_limit_place(rule)) == (minutes, place)
-    assert found.value_set_for_rule("pretrain", "python") == ".venv-tpu/bin/python"
-    assert found.value_set_for_rule("pretrain", "accelerator", "cpu") == "cpu"
+    assert found.value_in_set_resources("pretrain", "python") == ".venv-tpu/bin/python"
+    assert found.value_in_set_resources("pretrain", "accelerator", "cpu") == "cpu"
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,8 @@ def test_what_is_not_set_is_the_callers_to_say():
     ],
 )
 def test_the_device_is_that_of_the_accelerator_which_jobs_book(chosen, device):
-    assert workflow_profile.read_profile({"probe": chosen}, {}).device_or_auto("probe") == device
+    found = workflow_profile.read_profile({"probe": chosen}, {})
+    assert found.set_or_implied_device("probe") == device
 
 
 def test_a_resource_at_the_margin_of_a_profile_is_named_before_snakemake_reads_it(tmp_path):
@@ -193,7 +194,7 @@ def test_the_example_of_the_page_fills_in_the_profile_of_slurm():
         assert re.search(rf"^(# )?{name.lstrip()}{colon}", shipped.replace("  ", ""), re.MULTILINE)
     values = yaml.safe_load(shown)
     found = workflow_profile.read_profile(values["set-resources"], values["default-resources"])
-    assert found.device_or_auto("pretrain") == "cuda"
+    assert found.set_or_implied_device("pretrain") == "cuda"
     assert found.time_limit_minutes("pretrain") == 2 * 24 * 60
     assert found.time_limit_minutes("tokenizer") == 24 * 60
 

@@ -71,11 +71,11 @@ def test_packing_takes_a_share_of_the_time_with_each_thread(plan):
 )
 def test_a_training_on_many_gpus_of_one_node_is_told(plan, chosen, count):
     takes = RuleResources(plan, Profile({"pretrain": {"accelerator": "h100", **chosen}}))
-    said = takes.several_gpus_per_node_warning("pretrain", PIKE)
+    said = takes.node_may_lack_gpus_warning("pretrain", PIKE)
     start = f"pretrain: a training takes {count} GPUs of one node, and never starts where no node "
     assert (said or "").startswith(start if count else "")
     assert bool(said) == (count > 0)
-    assert takes.several_gpus_per_node_warning("pack", "installed/code") is None
+    assert takes.node_may_lack_gpus_warning("pack", "installed/code") is None
 
 
 def test_nodes_share_the_processes_of_a_training(plan):

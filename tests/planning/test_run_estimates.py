@@ -116,7 +116,7 @@ def test_a_training_state_is_sixteen_bytes_for_each_parameter_and_methods_add_th
 
 
 def test_passes_beyond_mix():
-    passes = run_estimates.total_forward_passes_per_update
+    passes = run_estimates.forward_passes_per_training_step
     assert passes(values(SMALL)) == 3
     assert passes(values(SMALL, "famo")) == 5
     assert passes(values(SMALL, "doremi")) == 5

@@ -161,7 +161,7 @@ def test_each_kind_of_alarm_is_one_line_and_counted_in_the_summary(empty):
         "A domain's text was read more often than the limit (4 times by default) (alarm epochs): "
         "Mix (3 of 3 runs), PiKE (3 of 3 runs); domains: code, prose.",
     ]
-    line = advice._runs_per_alarm_line([place], Path("r/pike.duckdb"))
+    line = advice._alarm_summary_line([place], Path("r/pike.duckdb"))
     assert line.startswith("Alarms: never-moved in 3 runs, epochs in 6 runs: `")
     assert line.endswith("pike advise r/pike.duckdb` names the methods and domains")
 

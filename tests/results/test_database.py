@@ -9,7 +9,7 @@ from played import ask
 
 from pike_mixing.errors import InputError
 from pipeline.results import database
-from pipeline.results.database_reader import open_current_version
+from pipeline.results.database_reader import open_explaining_missing_views
 from pipeline.runtime import atomic_files
 
 
@@ -219,7 +219,7 @@ def test_a_database_of_some_views_answers_as_the_whole_one(made, tmp_path, view)
         assert ask(part, f"from {name}") == ask(made / "pike.duckdb", f"from {name}"), name
     with (
         pytest.raises(InputError, match=r"is not among it: ask .*pike\.duckdb"),
-        open_current_version(part) as some,
+        open_explaining_missing_views(part) as some,
     ):
         some.execute("from table_gradients")
 

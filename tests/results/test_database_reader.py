@@ -16,7 +16,7 @@ from pipeline.results.advice import advise
 from pipeline.results.database import build_database
 from pipeline.results.database_reader import (
     connect,
-    connect_results_database,
+    connect_database_of_any_version,
     frame,
     given_or_default_database,
     select_rows_keeping_nulls,
@@ -148,7 +148,7 @@ def answers(database, out):
         "query": lambda: answer_query("select 1", database),
         "why": lambda: explain_artifact("run/real/tiny/mix/seed0", database),
         "advise": lambda: advise(database),
-        "frames": lambda: connect_results_database(database).close(),
+        "frames": lambda: connect_database_of_any_version(database).close(),
         "table": lambda: write_output("table", "perplexity", database, out),
         "figure": lambda: write_output("figure", "losses", database, out),
         "report": lambda: report.write_report(

@@ -46,9 +46,9 @@ onerror:
 
 def reads(rule):
     """An input function: what the rule reads, and the stamp whose time says whether it runs."""
-    return rule_inputs.cache_signature(
+    return rule_inputs.attach_signature(
         lambda wildcards: explain(
-            JOBS.note_job_and_declare_inputs, rule, "/".join(wildcards)
+            JOBS.update_stamp_and_declare_inputs, rule, "/".join(wildcards)
         )
     )
 

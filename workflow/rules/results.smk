@@ -159,8 +159,8 @@ rule report:
     resources:
         **TAKES.resources("report"),
     params:
-        file=PLAN.database_files_of_requested_runs().settings,
-        database=PLAN.database_files_of_requested_runs().database,
+        file=PLAN.report_database_files().settings,
+        database=PLAN.report_database_files().database,
         tables=f"{RESULTS}/tables",
         figures=f"{RESULTS}/figures",
     shell:
