@@ -113,7 +113,7 @@ def row_products(model: Transformer, tokens_PxL1: Tensor) -> Tensor:
     gradient_PxD = torch.empty(P, size)
     for row, into_D in zip(tokens_PxL1, gradient_PxD, strict=True):
         dealt = DealtRows(target.passes, row[None], np.array([1]), 1)
-        (rows,) = dealt.rows_by_domain(1, with_variance=False)
+        (rows,) = dealt.rows_by_domain(1, whole_micro_batches=False)
         parts = measure_domain_gradient(model, target, rows, with_variance=False).parts
         torch.cat([part.flatten() for part in parts], out=into_D)
     gram_PxP = torch.zeros(P, P, dtype=torch.float64)

@@ -93,7 +93,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
                 _row_losses_of_logits(pred, labels)
             )
         elif needs.losses or needs.losses_after:
-            self.loss_fn = self._record_rows_and_return_job_loss
+            self.loss_fn = self._unweighed_loss_recording_row_losses
         if len(self.model_parts) == 1:
             self.mixing.model = self.model_parts[0]
 
@@ -172,7 +172,7 @@ class MixingTrainer(Trainer):  # type: ignore[misc]
             loss: Tensor = self._own_loss(model(inputs, **extra, **masks), labels)
         return (loss / (labels != IGNORE_INDEX).sum()).reshape(1)
 
-    def _record_rows_and_return_job_loss(self, pred: Tensor, labels: Tensor) -> Tensor:
+    def _unweighed_loss_recording_row_losses(self, pred: Tensor, labels: Tensor) -> Tensor:
         with torch.no_grad():
             self.mixing.record(_row_losses_of_logits(pred, labels))
         result: Tensor = self._own_loss(pred, labels)

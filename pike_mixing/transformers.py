@@ -163,7 +163,7 @@ def attach(
     trainer.callback_handler.callbacks.insert(0, kind())
     needs = mixing.method.needs()
     if needs.losses or needs.has_extra_passes():
-        trainer.training_step = _observed_training_step(
+        trainer.training_step = _weighing_or_recording_training_step(
             trainer, mixing, loss_fn, row_losses is None
         )
     return mixing
@@ -191,8 +191,8 @@ class _TrainerRowLosses:
     trainer: Trainer
     of_outputs: OutputLosses
 
-    def inputs_and_labels(self, batch: Rows) -> Rows:
-        """The batch with what a model that gets no labels needs in their place.
+    def batch_with_decoder_inputs(self, batch: Rows) -> Rows:
+        """The batch with what a decoder reads where it gets no labels, and with the labels.
 
         Raises:
             InputError: it has no labels.
@@ -203,7 +203,7 @@ class _TrainerRowLosses:
         return inputs | {"labels": batch["labels"]}
 
     def __call__(self, model: nn.Module, batch: Rows) -> Tensor:
-        inputs = self.inputs_and_labels(batch)
+        inputs = self.batch_with_decoder_inputs(batch)
         labels = inputs.pop("labels")
         return self.of_outputs(model(**inputs), labels)
 
@@ -237,13 +237,13 @@ def _weighed_loss_function(
     return weigh
 
 
-def _observed_training_step(
+def _weighing_or_recording_training_step(
     trainer: Trainer, mixing: Mixing, losses: _TrainerRowLosses, compare_losses: bool
 ) -> Callable[..., Tensor]:
-    """The Trainer's `training_step`, of whose rows the method gets the losses."""
+    """The Trainer's `training_step`: the mixing weighs its loss, or gets the losses of its rows."""
     plain, needs = trainer.training_step, mixing.method.needs()
 
-    def step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
+    def weigh_or_record_step(model: nn.Module, inputs: Rows, *args: Any, **kwargs: Any) -> Tensor:
         nonlocal compare_losses
         batch = rows.to_device(inputs, trainer.args.device)
         result: list[Tensor] = []
@@ -255,14 +255,14 @@ def _observed_training_step(
             own = trainer.compute_loss_func
             trainer.compute_loss_func = _weighed_loss_function(trainer, mixing, losses.of_outputs)
             try:
-                return plain(model, losses.inputs_and_labels(batch), *args, **kwargs)
+                return plain(model, losses.batch_with_decoder_inputs(batch), *args, **kwargs)
             finally:
                 trainer.compute_loss_func = own
 
         def keep_training_row_losses(module: nn.Module, _: Any, outputs: Any) -> None:
             if module.training and torch.is_grad_enabled() and logits_of(outputs) is not None:
                 with torch.no_grad():
-                    labels = losses.inputs_and_labels(batch)["labels"]
+                    labels = losses.batch_with_decoder_inputs(batch)["labels"]
                     result[:] = [losses.of_outputs(outputs, labels)]
 
         if not (needs.losses or needs.losses_after):
@@ -275,7 +275,7 @@ def _observed_training_step(
         )
         return loss
 
-    return step
+    return weigh_or_record_step
 
 
 class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]

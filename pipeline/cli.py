@@ -15,7 +15,7 @@ from pike_mixing.setting_messages import unknown_name_message
 from pipeline.runtime import accelerators, programs, signal_handler
 
 
-def parse_path(text: str) -> Path:
+def parse_nonempty_path(text: str) -> Path:
     """A path: not the empty text of a variable that is not set, which would be this folder."""
     if not text:
         raise argparse.ArgumentTypeError("the path is empty")
@@ -235,11 +235,11 @@ class _Version(argparse.Action):
 
 def _positional(shown: str, about: str, **how: Any) -> Argument:
     """The positional argument."""
-    return "given", about, {"metavar": shown, "type": parse_path, **how}
+    return "given", about, {"metavar": shown, "type": parse_nonempty_path, **how}
 
 
 def _path_option(name: str, about: str, **how: Any) -> Argument:
-    return name, about, {"type": parse_path, "required": "default" not in how, **how}
+    return name, about, {"type": parse_nonempty_path, "required": "default" not in how, **how}
 
 
 def _option(name: str, about: str, **how: Any) -> Argument:

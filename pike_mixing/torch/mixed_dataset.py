@@ -162,11 +162,14 @@ class MixedDataset(IterableDataset[Any]):
         if ends and not all(hasattr(d, "__len__") for d in datasets.values()):
             raise InputError("steps: give them: a data set without length does not say its end")
         self._length_K: Ints | None = np.array([*map(len, datasets.values())]) if ends else None
-        releases = {n: streams.datasets_release_reading_stream(d) for n, d in datasets.items()}
         self.settings: dict[str, Any] = {
             "domains": self.domains,
             "lengths": [streams.map_style_length(dataset) for dataset in datasets.values()],
-            "streams": {name: release for name, release in releases.items() if release},
+            "streams": {
+                name: streams.installed_datasets_release()
+                for name, dataset in datasets.items()
+                if streams.is_datasets_stream(dataset)
+            },
             "batch_rows": self.batch_rows,
             "seed": self.seed,
             "shuffle": shuffle,
@@ -175,11 +178,11 @@ class MixedDataset(IterableDataset[Any]):
         }
         self._published = PublishedCounts(K, self.batch_rows)
         self._compared = False
-        self._number = row_checks.take_next_dataset_name(
+        self._shared_key = row_checks.take_shared_dataset_key(
             self.settings | {"lengths": None, "steps": steps}
         )
         # Streams are not opened before they are read.
-        self._refuse_domains_unlike_others(
+        self._refuse_domains_unlike_published(
             "made", lambda dataset: streams.map_style_length(dataset) is not None
         )
         self._ended: int | None
@@ -246,13 +249,15 @@ class MixedDataset(IterableDataset[Any]):
             row_checks.refuse_uncollatable_domains(rows, collate_fn, self.micro_batch_rows)
         self._compared = True
 
-    def _refuse_domains_unlike_others(
+    def _refuse_domains_unlike_published(
         self, moment: str, is_compared_dataset: Callable[[Any], bool]
     ) -> None:
         """Compares those domains of which this is true with the other processes'."""
         if parallel.world_size() > 1 and (self._place is None or self._place[1] > 1):
-            key = f"{self._number}/{moment}"
-            row_checks.refuse_domains_unlike_others(self._datasets, key, is_compared_dataset)
+            compared = {n: d for n, d in self._datasets.items() if is_compared_dataset(d)}
+            if compared:
+                key = f"{self._shared_key}/{moment}"
+                row_checks.refuse_domains_unlike_published(compared, key)
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
         """Changes fixed weights from the next step on that is begun; for a loader without workers.
@@ -313,7 +318,7 @@ class MixedDataset(IterableDataset[Any]):
         # One worker is enough; and workers cannot ask the other processes.
         if not self._compared and not (worker and worker.id):
             if not worker:
-                self._refuse_domains_unlike_others("read", lambda _: True)
+                self._refuse_domains_unlike_published("read", lambda _: True)
             if self.columns != "any":
                 rows = row_checks.read_first_rows(self._datasets)
                 union = self.columns == "union"
@@ -390,16 +395,16 @@ class MixedDataset(IterableDataset[Any]):
         """
         reader = self._reader_identity()
         return resume_state.state_with_digest(
-            settings=resume_state.json_value(self.settings),
+            settings=resume_state.lossy_json_value(self.settings),
             # Where a step begins, and nobody reads ahead, another may go on.
             reader=reader if row or reader["workers"] > 1 else {},
             step=step,
             row=row,
             positions=positions_K.tolist(),
-            weights=resume_state.json_value(self._weights_K),
+            weights=resume_state.lossy_json_value(self._weights_K),
             last=self.published_step,
             plan=self._published.counts_since(step),
-            begun=resume_state.json_value(self._count_K) if row else None,
+            begun=resume_state.lossy_json_value(self._count_K) if row else None,
             ended=step == self._ended,
         )
 
@@ -414,7 +419,7 @@ class MixedDataset(IterableDataset[Any]):
         Raises:
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
-        state = resume_state.json_value(state)
+        state = resume_state.lossy_json_value(state)
         bound = isinstance(state, Mapping) and state.get("reader")
         same = {"settings": self.settings, "reader": self._reader_identity() if bound else {}}
         resume_state.refuse_other_state(state, same)

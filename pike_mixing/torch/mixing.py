@@ -86,7 +86,7 @@ def _method_for_run(
     method = method if facts is None else method.for_run(facts)
     refuse_unused_needs(method)
     needs, name = method.needs(), type(method).__name__
-    if needs.moments_per_domain and not hasattr(optimizer, "take_gradient"):
+    if needs.moments_per_domain and not hasattr(optimizer, "update_domain_moments"):
         raise InputError(
             f"{name} needs an optimizer with moments for each domain: give `optimizer`, a "
             "pike_mixing.torch.PerDomainAdamW, and train with it"
@@ -479,7 +479,7 @@ class Mixing(Engine):
             )
         # Those before the passes are of evaluation mode, as are those after the update.
         if at.losses and not (needs.losses and needs.losses_after):
-            result = result.with_losses_replaced(at.training_losses())
+            result = result.with_losses_or_without(at.training_losses())
         self._measured = result.signals.statistics or self._measured
         self._metrics = flat_metrics.metrics(
             self.dataset.domains,
@@ -561,7 +561,7 @@ class Mixing(Engine):
                 self.step,
             )
         return resume_state.state_with_digest(
-            settings=resume_state.json_value(self._settings),
+            settings=resume_state.lossy_json_value(self._settings),
             step=self.step,
             method=resume_state.pack_state(self.state),
             fresh_positions=self.fresh_positions_K.tolist(),
@@ -577,7 +577,7 @@ class Mixing(Engine):
             InputError: it is damaged, or of something else: each value that is not as it must be.
         """
         of_dataset = {"settings": self.dataset.settings, "reader": {}}
-        state = resume_state.json_value(state)
+        state = resume_state.lossy_json_value(state)
         resume_state.refuse_other_state(state, {"settings": self._settings, "dataset": of_dataset})
         unpacked = resume_state.unpack_state(state["method"])
         weights_K = self.method.weights(unpacked, state["step"])

@@ -139,14 +139,14 @@ class Passes:
 
     def losses(self, model: nn.Module, batch: Rows) -> Tensor:
         """The loss of each row (B), without a graph."""
-        return self._numbers_without_graph(self.loss_fn, model, batch)
+        return self._forward_without_graph(self.loss_fn, model, batch)
 
-    def excess(self, model: nn.Module, batch: Rows) -> Tensor:
-        """The excess of each row over the reference (B), without a graph."""
+    def clipped_excess_losses(self, model: nn.Module, batch: Rows) -> Tensor:
+        """The excess of each row over the reference (B), see `excess_fn`, without a graph."""
         assert self.excess_fn is not None, "refused where it is needed"
-        return self._numbers_without_graph(self.excess_fn, model, batch)
+        return self._forward_without_graph(self.excess_fn, model, batch)
 
-    def _numbers_without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
+    def _forward_without_graph(self, of_rows: RowLosses, model: nn.Module, batch: Rows) -> Tensor:
         with torch.no_grad():
             torch.clear_autocast_cache()
             return checked_losses(of_rows(model, batch), rows.row_count(batch))

@@ -4,7 +4,7 @@
     for k, coefficient in ...:             # the domains of the batch
         optimizer.zero_grad()
         loss_of(k).backward()
-        optimizer.take_gradient(k, coefficient)     # moves the moments of domain k
+        optimizer.update_domain_moments(k, coefficient)     # moves the moments of domain k
     optimizer.step()                       # moves the parameters, once
 
 Memory beside the model: 2 K gradients for the moments, one for the gradient, one in passing.
@@ -24,6 +24,14 @@ class ParameterMoments(NamedTuple):
     parameter: Tensor
     mean: Tensor
     square: Tensor
+
+
+class DomainMoments(NamedTuple):
+    """Of each parameter, both moments of a domain's gradients and how many it took."""
+
+    means: list[Tensor]
+    squares: list[Tensor]
+    gradient_counts: list[Tensor]
 
 
 class UncompiledOptimizer(torch.optim.Optimizer):
@@ -82,10 +90,10 @@ class PerDomainAdamW(UncompiledOptimizer):
         self._taken.clear()
 
     @torch.no_grad()
-    def take_gradient(self, domain: int, coefficient: float) -> None:
+    def update_domain_moments(self, domain: int, coefficient: float) -> None:
         """Moves a domain's moments by the gradient that lies in the parameters; once a step.
 
-        The coefficient is c_k of the domain in the next step.
+        The gradient stays there. The coefficient is c_k of the domain in the next step.
         """
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
@@ -94,12 +102,12 @@ class PerDomainAdamW(UncompiledOptimizer):
                 continue
             gradients = [p.grad for p in parameters if p.grad is not None]
             assert len(gradients) == len(parameters), "a parameter has no gradient to take"
-            means, squares, steps = self._get_or_create_moments(parameters, domain)
+            means, squares, counts = self._get_or_create_moments(parameters, domain)
             torch._foreach_lerp_(means, gradients, 1 - beta1)
             torch._foreach_mul_(squares, beta2)
             torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
-            for step in steps:
-                step += 1
+            for count in counts:
+                count += 1
         self._taken[domain] = coefficient
 
     @torch.no_grad()
@@ -127,9 +135,9 @@ class PerDomainAdamW(UncompiledOptimizer):
     ) -> dict[int, list[ParameterMoments]]:
         """The parameters by how many gradients of a domain they took: late ones took fewer."""
         result: dict[int, list[ParameterMoments]] = {}
-        means, squares, steps = self._get_or_create_moments(parameters, domain)
+        means, squares, counts = self._get_or_create_moments(parameters, domain)
         moments = map(ParameterMoments, parameters, means, squares)
-        for own, n in zip(moments, torch.stack(steps).tolist(), strict=True):
+        for own, n in zip(moments, torch.stack(counts).tolist(), strict=True):
             result.setdefault(n, []).append(own)
         return result
 
@@ -138,7 +146,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         group: dict[str, Any],
         moments: list[ParameterMoments],
         domain_gradients_so_far: int,
-        domain_coefficient: float,
+        step_coefficient: float,
     ) -> None:
         """Steps parameters of a group along the moments of a domain, in place."""
         if domain_gradients_so_far == 0:
@@ -149,7 +157,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         denominators = torch._foreach_sqrt(squares)
         torch._foreach_div_(denominators, (1 - beta2**domain_gradients_so_far) ** 0.5)
         torch._foreach_add_(denominators, group["eps"])
-        rate = group["lr"] * domain_coefficient / (1 - beta1**domain_gradients_so_far)
+        rate = group["lr"] * step_coefficient / (1 - beta1**domain_gradients_so_far)
         torch._foreach_addcdiv_(parameters, means, denominators, -rate)
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -158,9 +166,7 @@ class PerDomainAdamW(UncompiledOptimizer):
         for state in self.state.values():
             state["step"] = state["step"].cpu()
 
-    def _get_or_create_moments(
-        self, parameters: list[Tensor], domain: int
-    ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    def _get_or_create_moments(self, parameters: list[Tensor], domain: int) -> DomainMoments:
         """The domain's own, which begin at 0."""
         names = (f"exp_avg_{domain}", f"exp_avg_sq_{domain}")
         states = [self.state[p] for p in parameters]
@@ -171,7 +177,7 @@ class PerDomainAdamW(UncompiledOptimizer):
                 if name not in state:
                     state[name] = torch.zeros_like(p)
         means, squares = ([state[name] for state in states] for name in names)
-        return means, squares, [state["step"][domain] for state in states]
+        return DomainMoments(means, squares, [state["step"][domain] for state in states])
 
 
 def _trainable_parameters(group: dict[str, Any]) -> list[Tensor]:

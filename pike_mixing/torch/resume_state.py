@@ -21,7 +21,7 @@ FORMAT = 2
 """Of states."""
 
 
-def json_value(value: Any) -> Any:
+def lossy_json_value(value: Any) -> Any:
     """The value as JSON holds it: of arrays and tensors their numbers, of tuples lists.
 
     Of what it cannot hold, the type's name.
@@ -57,7 +57,7 @@ def refuse_other_state(state: Any, must_equal: Mapping[str, Any]) -> None:
             f"state.{name}: {values.get(name, 'none')} in the state, but here it is {here}: go on "
             "as the state says"
             for name, here in _values_by_dotted_name(must_equal).items()
-            if json_value(values.get(name)) != json_value(here)
+            if lossy_json_value(values.get(name)) != lossy_json_value(here)
         ]
     )
 
@@ -73,7 +73,7 @@ def _values_by_dotted_name(value: Any, name: str = "") -> dict[str, Any]:
 
 
 def _json_digest(value: Any) -> str:
-    return hashlib.sha256(json.dumps(json_value(value), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(lossy_json_value(value), sort_keys=True).encode()).hexdigest()
 
 
 def pack_state(state: State) -> dict[str, Any]:

@@ -243,9 +243,9 @@ def _kind_and_shape_if_plain(value: Any) -> Column | None:
 _numbers: collections.Counter[str] = collections.Counter()
 
 
-def take_next_dataset_name(settings: Mapping[str, Any]) -> str:
-    """A name of a mixed data set that it has on every process: its settings, and which of them."""
-    text = json.dumps(settings, sort_keys=True, default=str)
+def take_shared_dataset_key(dataset_settings: Mapping[str, Any]) -> str:
+    """A key of a mixed data set, the same on every process: its settings, and which of them."""
+    text = json.dumps(dataset_settings, sort_keys=True, default=str)
     _numbers[text] += 1
     return f"{hashlib.sha1(text.encode()).hexdigest()}/{_numbers[text]}"
 
@@ -272,19 +272,15 @@ COMPARED = 16
 same row, and random augmentation of few outcomes gives one row twice, but not as many."""
 
 
-def compared_domain_descriptions(
-    datasets: Mapping[str, Any], is_compared_dataset: Callable[[Any], bool]
-) -> list[list[Any]]:
+def domain_descriptions(datasets: Mapping[str, Any]) -> list[list[Any]]:
     """By which processes know each other's domains: name, rows, and a digest of rows by column.
 
     The digests are of the first rows, and of the last of a map-style data set. Columns that are
-    another at each reading, as with random augmentation, have none. Only data sets that are to be
-    compared are described.
+    another at each reading, as with random augmentation, have none.
     """
     return [
         [name, streams.map_style_length(d), _digest_by_repeatable_column(d, name)]
         for name, d in datasets.items()
-        if is_compared_dataset(d)
     ]
 
 
@@ -349,18 +345,16 @@ def refuse_domains_differing_by_rank(described: Mapping[int, list[list[Any]]]) -
 
 def refuse_domains_unlike_group(datasets: Mapping[str, Any], group: parallel.Group) -> None:
     """Refuses domains that are not the same on every process of a group; all of them call this."""
-    own = json.dumps(compared_domain_descriptions(datasets, lambda _: True))
+    own = json.dumps(domain_descriptions(datasets))
     texts = parallel.gather_texts(own, group)
     refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in enumerate(texts)})
 
 
-def refuse_domains_unlike_others(
-    datasets: Mapping[str, Any], key: str, is_compared_dataset: Callable[[Any], bool]
-) -> None:
-    """Compares with those processes that did this already, and waits for none.
+def refuse_domains_unlike_published(datasets: Mapping[str, Any], key: str) -> None:
+    """Publishes what they are, compares with what others published already, and waits for none.
 
     The process that comes later is the one that refuses.
     """
-    if own := compared_domain_descriptions(datasets, is_compared_dataset):
-        texts = parallel.publish_and_read_texts(key, json.dumps(own))
-        refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in texts.items()})
+    own = json.dumps(domain_descriptions(datasets))
+    texts = parallel.publish_and_read_texts(key, own)
+    refuse_domains_differing_by_rank({rank: json.loads(text) for rank, text in texts.items()})

@@ -16,7 +16,7 @@ import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -65,8 +65,8 @@ class StepResult:
         """
         return self._signals_and_norm[1]
 
-    def with_losses_replaced(self, loss_K: Floats | None) -> "StepResult":
-        """The same with other losses of the domains."""
+    def with_losses_or_without(self, loss_K: Floats | None) -> "StepResult":
+        """The same with other losses of the domains, or without any."""
 
         def read() -> tuple[Signals, float]:
             return dataclasses.replace(self.signals, loss_K=loss_K), self.gradient_norm
@@ -80,6 +80,14 @@ class StepResult:
         return self.signals.loss_K
 
 
+class GradientStatistics(NamedTuple):
+    """What rows of their own say of the domains' gradients."""
+
+    statistics: Statistics
+    gram_KxK: Floats | None
+    """Inner products of the domains' gradients; None where they are not wanted."""
+
+
 class StepRows(Protocol):
     """The rows of a step, or of a measurement: which of them this process passes."""
 
@@ -89,8 +97,12 @@ class StepRows(Protocol):
     def pieces(self, share_K: Floats | None = None) -> Iterator[Piece]:
         """The passes over all rows, of which each of domain k counts share_k / b_k, or 1."""
 
-    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
-        """The rows by domain, in micro-batches of a size."""
+    def rows_by_domain(self, size: int, *, whole_micro_batches: bool) -> list[DomainRows]:
+        """The rows by domain, in micro-batches of a size.
+
+        Where rows are still to be dealt, `whole_micro_batches` deals those of a domain with several
+        whole, as their variance wants it.
+        """
 
     def gather_for_domain_means(self, parts: Sequence[tuple[Piece, Tensor]]) -> Tensor:
         """What `domain_means_of_gathered` needs of numbers of each row, over all processes."""
@@ -166,56 +178,55 @@ class StepGradient:
             result = self._combine_gradients(method, state, seen, rows, measures, leave_gradient)
         else:
             if needs.reference:
-                excess_K = self.domain_means(self.passes.excess, rows)
+                excess_K = self.domain_means(self.passes.clipped_excess_losses, rows)
                 seen = dataclasses.replace(seen, excess_K=excess_K)
             c_K = method.loss_weights(state, seen)
-            if leave_gradient and not measures:
+            if measures:
+                result = self._measure_and_add_by_domain(seen, rows, c_K, leave_gradient)
+            elif leave_gradient:
                 result = self._compute_in_one_pass(seen, rows, c_K)
             else:
-                result = self._measure_and_add_by_domain(seen, rows, c_K, measures, leave_gradient)
+                result = self._begin_result_fetch(seen, None, [], [], c_K)
         # As those after the update, not as the training's passes, which may have dropout.
-        return result.with_losses_replaced(seen.loss_K) if compares else result
+        return result.with_losses_or_without(seen.loss_K) if compares else result
 
     def _measure_and_add_by_domain(
         self,
         signals: Signals,
         rows: StepRows,
         c_K: Floats | None,
-        measures: bool,
         leave_gradient: bool,
     ) -> StepResult:
-        """Adds the domains' gradients by weight while they are measured, if they are."""
+        """Measures the domains' gradients, and adds them by weight where they are to be left."""
         chosen_K = domain_shares(rows) if c_K is None else c_K
-        measured = None
-        if measures:
 
-            def add(k: int, parts: list[Tensor]) -> None:
-                self.target.add_to_gradient(parts, float(chosen_K[k]))
+        def add(k: int, parts: list[Tensor]) -> None:
+            self.target.add_to_gradient(parts, float(chosen_K[k]))
 
-            of_domains = self._rows_by_domain(rows, measures=True)
-            with self._without_traces_unless_left(leave_gradient):
-                measured = gradient_moments.measure_domains(
-                    self.target, of_domains, add if leave_gradient else None
-                )
+        of_domains = self._rows_by_domain(rows, measures=True)
+        with self._without_traces_unless_left(leave_gradient):
+            measured = gradient_moments.measure_domains(
+                self.target, of_domains, add if leave_gradient else None
+            )
         norms = [self._clip_and_return_norm()] if leave_gradient else []
-        return self._begin_result(signals, measured, norms, [1.0], c_K)
+        return self._begin_result_fetch(signals, measured, norms, [1.0], c_K)
 
-    def _begin_result(
+    def _begin_result_fetch(
         self,
         signals: Signals,
         measured: gradient_moments.DeviceStatistics | None,
-        norms: Sequence[Tensor],
-        share: Sequence[float],
+        norms_before_clipping: Sequence[Tensor],
+        norm_shares: Sequence[float],
         c_K: Floats | None,
     ) -> StepResult:
         """What was seen and measured, and the mean of the norms by share: begins one transfer."""
         numbers = measured.numbers if measured else []
-        wait = self._begin_fetch([*numbers, *norms])
+        wait = self._begin_fetch([*numbers, *norms_before_clipping])
 
         def read() -> tuple[Signals, float]:
             host = wait()
             norm_N = host[3 * len(numbers) :].tolist()
-            norm = sum(map(operator.mul, share, norm_N)) if norm_N else math.nan
+            norm = sum(map(operator.mul, norm_shares, norm_N)) if norm_N else math.nan
             if measured is None:
                 return signals, norm
             moments = measured.statistics(host[: 3 * len(numbers)])
@@ -278,7 +289,7 @@ class StepGradient:
             self.target.add_to_gradient(parts, 1.0)
             norms.append(self._clip_and_return_norm())
             share.append(float(share_K[k]))
-            self.optimizer.take_gradient(k, float(chosen_K[k]))
+            self.optimizer.update_domain_moments(k, float(chosen_K[k]))
             self.optimizer.zero_grad()
             self.passes.launch_recorded_operations()
 
@@ -287,7 +298,7 @@ class StepGradient:
             measured = gradient_moments.measure_domains(
                 self.target, of_domains, take, with_variance=measures
             )
-        return self._begin_result(signals, measured, norms, share, c_K)
+        return self._begin_result_fetch(signals, measured, norms, share, c_K)
 
     def domain_means(self, of_rows: Callable[[nn.Module, Rows], Tensor], rows: StepRows) -> Floats:
         """Means by domain of a number of each row, at the current weights and without gradients."""
@@ -313,7 +324,7 @@ class StepGradient:
 
     def measure_gradient_statistics(
         self, rows: StepRows, *, with_inner_products: bool
-    ) -> tuple[Statistics, Floats | None]:
+    ) -> GradientStatistics:
         """Statistics of rows of their own; with the inner products, where they are wanted."""
         of_domains, target = self._rows_by_domain(rows, True), copy.copy(self.target)
         # All of it is one phase.
@@ -321,10 +332,9 @@ class StepGradient:
         target.passes.timed = contextlib.nullcontext
         if with_inner_products:
             measured = gradient_moments.measure_and_fetch_gramian(target, of_domains)
-            return measured.statistics, measured.gram_KxK
-        return gradient_moments.measure_domains(target, of_domains).fetch_statistics(
-            self.passes
-        ), None
+            return GradientStatistics(measured.statistics, measured.gram_KxK)
+        moments = gradient_moments.measure_domains(target, of_domains)
+        return GradientStatistics(moments.fetch_statistics(self.passes), None)
 
     def _combine_gradients(
         self,
@@ -355,11 +365,11 @@ class StepGradient:
                 if parts is not None:
                     self.target.add_to_gradient(parts, c)
         norms = [self._clip_and_return_norm()] if leave_gradient else []
-        return self._begin_result(signals, None, norms, [1.0], c_K)
+        return self._begin_result_fetch(signals, None, norms, [1.0], c_K)
 
     def _rows_by_domain(self, rows: StepRows, measures: bool) -> list[DomainRows]:
         size = self.statistics_micro_batch_rows if measures else self.micro_batch_rows
-        return rows.rows_by_domain(size, with_variance=measures)
+        return rows.rows_by_domain(size, whole_micro_batches=measures)
 
     def _clip_and_return_norm(self) -> Tensor:
         """Shortens the gradient; its norm before, on the device."""

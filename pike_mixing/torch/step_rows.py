@@ -73,7 +73,7 @@ class StepRecord:
             weight_B = torch.ones(B) if share_K is None else self.row_weights(domain_B, share_K)
             yield Piece(batch, weight_B, B, 1.0)
 
-    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+    def rows_by_domain(self, size: int, *, whole_micro_batches: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
         pieces_K: list[list[Rows]] = [[] for _ in self.count_K]
         for domain_B, batch in zip(self.domains_of, self.micro_batches, strict=True):
@@ -133,12 +133,12 @@ class DealtRows:
             weight_R = torch.from_numpy(weights).float().to(device, non_blocking=True)
         return self.passes.pieces_of_this_process(self.batch, weight_R, self.size)
 
-    def rows_by_domain(self, size: int, *, with_variance: bool) -> list[DomainRows]:
+    def rows_by_domain(self, size: int, *, whole_micro_batches: bool) -> list[DomainRows]:
         """The rows by domain, see `StepRows`."""
         result, at = [], 0
         for R in self.count_K.tolist():
             n = math.ceil(R / size)
-            whole = with_variance and (n > 1 or self.passes.fixed)
+            whole = whole_micro_batches and (n > 1 or self.passes.fixed)
             batch = rows.select(self.batch, slice(at, at + R))
             weight_R = torch.ones(R, device=rows.device(batch))
             pieces = self.passes.pieces_of_this_process(

@@ -76,10 +76,13 @@ def copy_if_stateful(dataset: Any) -> Any:
     return copy.deepcopy(dataset, {id(systems): systems})
 
 
-def datasets_release_reading_stream(dataset: Any) -> str | None:
-    """The release of `datasets` that reads a stream of it: the order of its rows depends on it."""
-    if type(dataset).__module__ != "datasets.iterable_dataset":
-        return None
+def is_datasets_stream(dataset: Any) -> bool:
+    """Whether it is a stream of `datasets`, whose release the order of its rows depends on."""
+    return type(dataset).__module__ == "datasets.iterable_dataset"
+
+
+def installed_datasets_release() -> str:
+    """The release of `datasets`, which a stream of it has imported."""
     return f"datasets=={sys.modules['datasets'].__version__}"
 
 

@@ -35,6 +35,8 @@ DIMENSIONS = 100
 """Of a document's vector, at most."""
 TERMS = 8
 """Words that tell a cluster, in the answer."""
+TextBytes = int
+"""Bytes of documents' texts in UTF-8, without the JSON around them."""
 
 
 def write_clusters(
@@ -79,7 +81,7 @@ def write_clusters(
     with atomic_files.atomic_write(out, "domains", inputs) as folder:
         folder.mkdir()
         paths = [folder / file for file in files]
-        bytes_C = _write_clusters_and_count_bytes(paths, cluster_N, source.read(Counter(), []))
+        bytes_C = _write_cluster_files(paths, cluster_N, source.read(Counter(), []))
         (folder / SECTIONS).write_text(
             f"# Clusters of documents; in a scenario: domains: [{', '.join(names)}]\n"
             + yaml.safe_dump({"sources": sources}, sort_keys=False)
@@ -98,10 +100,10 @@ def write_clusters(
     return "\n".join([*lines, "", f"{out / SECTIONS} has them as sources for a configuration"])
 
 
-def _write_clusters_and_count_bytes(
+def _write_cluster_files(
     paths: Sequence[Path], cluster_N: Ints, documents: Iterator[Document]
-) -> list[int]:
-    """Writes each document to its cluster's file; returns the files' bytes of text."""
+) -> list[TextBytes]:
+    """Writes each document to its cluster's file; returns the text that each holds."""
     sizes = [0] * len(paths)
     with contextlib.ExitStack() as opened:
         # The same documents make the same bytes: no time of writing.

@@ -44,19 +44,22 @@ def few_or_unequal_documents_warning(
     if held_out is None:
         held_out, share = source, (1 - SEARCH_SHARE) * validation_share
 
-    def effective_validation_document_count(characters_N: list[int]) -> float:
-        scored_N = _simulated_scored_tokens_per_document(characters_N, share, scored_rows, length)
+    def estimate_effective_validation_documents(all_characters_N: list[int]) -> float:
+        scored_N = _simulated_scored_tokens_per_document(
+            all_characters_N, share, scored_rows, length
+        )
         scored_G = scored_N[scored_N > 0]
         return skew_limited_effective_documents(scored_G / scored_G.sum()) if len(scored_G) else 0.0
 
+    enough = _document_count_for_enough_validation(share)
     characters_N = _document_characters_unless_enough(
-        held_out, _document_count_for_enough_validation(share), effective_validation_document_count
+        held_out, enough, estimate_effective_validation_documents
     )
     if characters_N is None:
         return None
-    count, worth = len(characters_N), effective_validation_document_count(characters_N)
+    count, worth = len(characters_N), estimate_effective_validation_documents(characters_N)
     doubts, can, remedies = [], "may not be able to", ["give it more text"]
-    if count < _document_count_for_enough_validation(share):
+    if count < enough:
         doubts.append(
             f"of its {count:,} documents about {round(count * share):,} are for validation, where "
             f"{ENOUGH_DOCUMENTS} are enough"
@@ -109,7 +112,7 @@ def _simulated_scored_tokens_per_document(
 def _document_characters_unless_enough(
     source: LocalSource,
     least_document_count: int,
-    effective_validation_document_count: Callable[[list[int]], float],
+    estimate_effective_validation_documents: Callable[[list[int]], float],
 ) -> list[int] | None:
     """Characters (or bytes) of each document of a source; None: they are enough, or very long."""
     files = [path for path, _ in source.user_files()]
@@ -127,11 +130,11 @@ def _document_characters_unless_enough(
         if characters > MOST_CHARACTERS:
             return None
         if len(characters_N) == wanted:
-            if effective_validation_document_count(characters_N) >= LEAST_DOCUMENTS:
+            if estimate_effective_validation_documents(characters_N) >= LEAST_DOCUMENTS:
                 return None
             wanted *= 2
     is_enough = (
         len(characters_N) >= least_document_count
-        and effective_validation_document_count(characters_N) >= LEAST_DOCUMENTS
+        and estimate_effective_validation_documents(characters_N) >= LEAST_DOCUMENTS
     )
     return None if is_enough else characters_N

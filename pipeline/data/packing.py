@@ -184,7 +184,7 @@ def pack_corpus(
             log.info("%s: left out: %s", documents.name, ", ".join(told) or "none")
         doubts = (
             _validation_warning(chosen, documents, split_facts, packer.has_own_validation),
-            _blank_substitute_warning(documents.name, encoder, packer.blanks),
+            _u2581_read_as_blank_warning(documents.name, encoder, packer.blanks),
         )
         result = {
             **_corpus_facts(documents.name, source, encoder, splits, split_facts),
@@ -350,14 +350,14 @@ def _validation_warning(
     )
 
 
-def _blank_substitute_warning(domain: str, tokenizer: Tokenizer, substitutes: int) -> str | None:
+def _u2581_read_as_blank_warning(domain: str, tokenizer: Tokenizer, u2581_count: int) -> str | None:
     """That the tokenizer reads a character of the text as another."""
     named, blank = tokenizer.encode([f"a{BLANK.decode()}b", "a b"])
-    if not substitutes or named.tolist() != blank.tolist():
+    if not u2581_count or named.tolist() != blank.tolist():
         return None
     return (
         f"domain {domain!r}: U+2581 (\N{LOWER ONE EIGHTH BLOCK}), which SentencePiece reads "
-        f"as a blank, stands {substitutes:,} times in the text: it cannot be told from a blank "
+        f"as a blank, stands {u2581_count:,} times in the text: it cannot be told from a blank "
         "any more, nor does it count as unknown; write another character there if it matters"
     )
 

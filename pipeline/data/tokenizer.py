@@ -46,7 +46,7 @@ def sample_training_texts(
     folder: Path,
     max_characters: int,
     validation_share: float,
-    packing_normalisation: Normalisation = None,
+    split_hash_normalisation: Normalisation = None,
 ) -> list[str]:
     """Training documents of a source in the order of their hash, cut at `max_characters`.
 
@@ -59,7 +59,7 @@ def sample_training_texts(
     if any(map(store.is_validation_documents_file, store.read_documents_manifest(folder)["files"])):
         validation_share = 0.0
     for _, text in store.read_training_documents(folder):
-        hashed = text_hash(normalise_text(text, packing_normalisation))
+        hashed = text_hash(normalise_text(text, split_hash_normalisation))
         if is_held_out_from_training(hashed, validation_share):
             continue
         # A heap whose first entry has the largest hash: the first to go when there is enough.

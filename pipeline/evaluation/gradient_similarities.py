@@ -136,7 +136,7 @@ def _measure_similarities(
     passes, count_K = PipelinePasses(model), np.array([len(rows) for rows in rows_by_domain])
     rows = DealtRows(passes, torch.cat(list(rows_by_domain)), count_K, microbatch)
     _, gram_KxK, measured = gradient_moments.measure_and_fetch_gramian(
-        Target(model, passes), rows.rows_by_domain(microbatch, with_variance=True)
+        Target(model, passes), rows.rows_by_domain(microbatch, whole_micro_batches=True)
     )
     squares_K, losses_K = gram_KxK.diagonal().tolist(), measured.loss_K.tolist()
     for domain, square, loss in zip(domains, squares_K, losses_K, strict=True):

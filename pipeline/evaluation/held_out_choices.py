@@ -182,12 +182,13 @@ def _choose_passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _drop_seen_starts_within_passages(result, train, choice)
+    return _restrict_passages_to_unseen_starts(result, train, choice)
 
 
-def _drop_seen_starts_within_passages(
+def _restrict_passages_to_unseen_starts(
     passages: Sequence[_Passage], train: Corpus, choice: Choice
 ) -> list[_Passage]:
+    """Every passage, with those of its starts that the training text does not have, if any."""
     if not passages:
         return []
     before = choice.context if isinstance(choice, FewShot) else 0
@@ -216,21 +217,21 @@ def _draft_items(
             continue
         if choice.distractors_from == "same":
             # The places that come next: another item of the document begins elsewhere.
-            distractors = _distractors_found_in_same_document(
+            distractors = _find_distractors_in_same_document(
                 passage, index, np.roll(order_S, -turn), choice
             )
         else:
-            distractors = _distractors_found_in_other_documents(passage, index, passages, choice)
-        if len(distractors) == choice.distractors:
+            distractors = _find_distractors_in_other_documents(passage, index, passages, choice)
+        if distractors is not None:
             taken.append((begin, end))
             context_C, true_W = passage.token_T[begin:gold], passage.token_T[gold:end]
             yield _ItemDraft(passage.key, gold, context_C, [true_W, *distractors])
 
 
-def _distractors_found_in_same_document(
+def _find_distractors_in_same_document(
     passage: _Passage, gold_start_index: int, order_S: Ints, choice: Choice
-) -> list[Ints]:
-    """Stretches of the document outside the item, not overlapping one another."""
+) -> list[Ints] | None:
+    """Stretches of the document outside the item, not overlapping one another; None: too few."""
     width, start_S = choice.candidate, passage.start_S
     start = start_S[gold_start_index]
     free_S = (start_S + width <= start - choice.context) | (start_S >= start + width)
@@ -243,14 +244,14 @@ def _distractors_found_in_same_document(
         hashes.add(value)
         chosen.append(place)
         if len(chosen) == choice.distractors:
-            break
-    return [passage.token_T[place : place + width] for place in chosen]
+            return [passage.token_T[place : place + width] for place in chosen]
+    return None
 
 
-def _distractors_found_in_other_documents(
+def _find_distractors_in_other_documents(
     passage: _Passage, gold_start_index: int, passages: Sequence[_Passage], choice: Choice
-) -> list[Ints]:
-    """One stretch from each of several other documents."""
+) -> list[Ints] | None:
+    """One stretch from each of several other documents; None: too few."""
     hashes = {int(passage.hash_S[gold_start_index])}
     chosen: list[Ints] = []
     gold = int(passage.start_S[gold_start_index])
@@ -268,8 +269,8 @@ def _distractors_found_in_other_documents(
         hashes.add(value)
         chosen.append(other.token_T[place : place + choice.candidate])
         if len(chosen) == choice.distractors:
-            break
-    return chosen
+            return chosen
+    return None
 
 
 def _keyed_order(count: int, *key: object) -> Order:

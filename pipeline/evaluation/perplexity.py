@@ -80,7 +80,7 @@ def evenly_spread_windows(corpus: Corpus, length: int, at_most: int) -> Windows:
 
 
 def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: int) -> Perplexity:
-    """Scores the windows and sums by document; see `summarise_losses` for the definitions."""
+    """Scores the windows and sums by document; see `summarise_token_losses` for the definitions."""
     device = model.device
     rows = xla_chips.round_up_rows(
         max(1, batch_tokens // (held_out.tokens_RxL1.shape[1] - 1)), device
@@ -94,10 +94,10 @@ def measure_perplexity(model: Transformer, held_out: Windows, *, batch_tokens: i
                 batch = torch.cat([batch, batch[:1].expand(rows - R, -1)])
             nll_BxL = token_losses(model, xla_chips.shard_tensor(batch.to(device)))
             parts.append(devices.fetch_to_host(nll_BxL)[:R].flatten().numpy())
-    return summarise_losses(np.concatenate(parts), held_out)
+    return summarise_token_losses(np.concatenate(parts), held_out)
 
 
-def summarise_losses(nll_N: Array, held_out: Windows) -> Perplexity:
+def summarise_token_losses(nll_N: Array, held_out: Windows) -> Perplexity:
     """Means and errors from the nats of every scored token; sums are in float64.
 
     Bits per byte are all nats / ln 2 / bytes. The nats of a document's EOS count, as in training;

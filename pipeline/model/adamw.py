@@ -54,11 +54,11 @@ class CompiledPerDomainAdamW(PerDomainAdamW):
         group: dict[str, Any],
         moments: list[ParameterMoments],
         domain_gradients_so_far: int,
-        domain_coefficient: float,
+        step_coefficient: float,
     ) -> None:
         beta1, beta2 = group["betas"]
         n, device = max(domain_gradients_so_far, 1), moments[0].parameter.device
-        rate = group["lr"] * devices.number_on_device(domain_coefficient / (1 - beta1**n), device)
+        rate = group["lr"] * devices.number_on_device(step_coefficient / (1 - beta1**n), device)
         root = devices.number_on_device((1 - beta2**n) ** 0.5, device)
         for parameter, mean, square in moments:
             parameter.sub_(mean / (square.sqrt() / root + group["eps"]) * rate)

@@ -180,17 +180,17 @@ def restore_checkpoint(
 
 
 def find_newest_checkpoint_if_resumable(
-    checkpoints: Path, identity: Any, kept_every: int
+    checkpoints: Path, identity: Any, checkpoint_every: int
 ) -> Path | None:
     """The newest whole checkpoint of the run with this identity, or None.
 
     Damaged checkpoints are logged and passed over: an earlier one leads to the same bits. So are
-    those behind a missing one of the checkpoints that are kept, every `kept_every` steps: it is
-    made again on the way. Where the newest whole one is of another identity none serves, and what
-    differs is logged.
+    those behind a missing one of the checkpoints that are kept, every `checkpoint_every` steps: it
+    is made again on the way. Where the newest whole one is of another identity none serves, and
+    what differs is logged.
     """
     result = atomic_files.step_entries(checkpoints)
-    gap = next(step for step in itertools.count(step=kept_every) if step not in result)
+    gap = next(step for step in itertools.count(step=checkpoint_every) if step not in result)
     for folder in [path for step, path in reversed(result.items()) if step < gap]:
         try:
             manifest = _read_checked_manifest(folder, MODEL, TRAINING)

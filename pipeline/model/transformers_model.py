@@ -60,6 +60,7 @@ class TransformersModel(Transformer):
         return super().train(False)
 
     def _hidden_states(self, tokens_BxL: Tensor, layout: AttentionLayout | None) -> Tensor:
+        assert layout is None, "takes_layouts is False"
         return self.net.base_model(tokens_BxL, use_cache=False)[0]
 
     @torch.no_grad()

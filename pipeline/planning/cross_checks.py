@@ -142,7 +142,7 @@ def _name_uses(config: Config) -> Iterable[NameUse]:
     if "baseline" not in config.get("compare", {}) and len(config["methods"]) > 1:
         place = "compare.baseline, which is not set"
         yield NameUse([Compare.baseline], config["methods"], place)
-    yield from _uses_of_unsupported_tasks(config)
+    yield from _uses_of_unknown_tasks(config)
     yield from paper_roles.name_uses_in_paper_section(config)
 
 
@@ -158,7 +158,7 @@ def _values_at(value: Any, path: Sequence[str], place: str = "") -> Iterator[tup
             yield from _values_at(entry, path[1:], f"{place}[{index}]")
 
 
-def _uses_of_unsupported_tasks(config: Config) -> Iterable[NameUse]:
+def _uses_of_unknown_tasks(config: Config) -> Iterable[NameUse]:
     """Names of downstream tasks that match no pattern of `TASK_PATTERNS`."""
     used = dict(_values_at(config, ["evaluation", "*", "tasks", "*", "tasks"]))
     used["tasks"] = config.get("tasks", {})
@@ -189,7 +189,8 @@ def _incompatibility_problems(config: Config, recipes: Mapping[str, Training]) -
             finders.finder_class(values["finder"]), values.get("options", {}), where
         )
     yield from paper_roles.duplicate_role_problems(config)
-    yield from _repeated_task_and_headline_problems(config)
+    yield from _repeated_task_problems(config)
+    yield from _unasked_headline_problems(config)
     for (scenario, method), recipe in sorted(pairs.items()):
         yield from _method_problems(config, scenario, method, recipes[recipe])
     yield from _too_long_item_problems(config)
@@ -215,22 +216,29 @@ def _target_problems(config: Config) -> Iterable[str]:
                 )
 
 
-def _repeated_task_and_headline_problems(config: Config) -> Iterable[str]:
-    """Downstream tasks that are asked twice, and a headline formulation in which none is asked."""
-    requested = set()
+def _asked_tasks(evaluation: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The downstream tasks of an evaluation, one by one."""
+    for entry in evaluation.get("tasks", []):
+        yield from stage_settings.expand_tasks(entry)
+
+
+def _repeated_task_problems(config: Config) -> Iterable[str]:
+    """Downstream tasks that are asked twice."""
     for name, evaluation in config["evaluation"].items():
-        ways = Counter(
-            (one["task"], one["shots"], one["formulation"])
-            for entry in evaluation.get("tasks", [])
-            for one in stage_settings.expand_tasks(entry)
-        )
+        asked = _asked_tasks(evaluation)
+        ways = Counter((one["task"], one["shots"], one["formulation"]) for one in asked)
         for (task, shots, formulation), times in sorted(ways.items()):
-            requested.add(formulation)
             if times > 1:
                 yield (
                     f"evaluation.{name}.tasks: {task}, {shots}-shot, {formulation} is asked twice: "
                     "take it out of one entry"
                 )
+
+
+def _unasked_headline_problems(config: Config) -> Iterable[str]:
+    """A headline formulation in which no downstream task is asked."""
+    evaluations = config["evaluation"].values()
+    requested = {one["formulation"] for each in evaluations for one in _asked_tasks(each)}
     headline = config.get("paper", {}).get("headline")
     if headline and requested and headline not in requested:
         yield (

@@ -111,7 +111,7 @@ def fill_rule_and_finder_defaults(config: Settings) -> Settings:
     def fill_finder_options(mixture: Settings) -> Settings:
         options = mixture.get("options", {})
         kind = finders.finder_class(mixture["finder"])
-        return {**mixture, "options": normal_form.fill_class_defaults(kind, options)}
+        return {**mixture, "options": normal_form.fill_top_level_class_defaults(kind, options)}
 
     result = {**config}
     if "methods" in own:

@@ -88,13 +88,13 @@ def describe_methods(name: str | None = None, *, format: str = "text") -> str:
         if name is not None:
             raise InputError(f"--format markdown makes the page of all rules: leave {name} out")
         return f"{FRAME}\n{_overview_markdown_table()}\n{_provenance_section()}"
-    tried = "" if name is None or name in RULES else _refuse_or_describe_custom_rule(name)
+    tried = "" if name is None or name in RULES else _try_custom_rule_and_report(name)
     if format == "json":
         return output_formats.as_json([_rule_json(rule) for rule in chosen])
     return "\n\n\n".join(map(_rule_text, chosen)) + tried
 
 
-def _refuse_or_describe_custom_rule(rule: str) -> str:
+def _try_custom_rule_and_report(rule: str) -> str:
     """A line on how a class of the user's own does with its defaults; InputError where it fails."""
     required = [one.name for one in dataclasses.fields(method_registry.rule_class(rule))
                 if is_required(one)]  # fmt: skip
@@ -128,9 +128,9 @@ def _provenance_section() -> str:
     )
 
 
-def _module_link(name: str, place: str) -> str:
+def _module_link(name: str, class_or_module: str) -> str:
     """A name that leads to its module, as Markdown."""
-    return f"[{name}](../{place.partition(':')[0].replace('.', '/')}.py)"
+    return f"[{name}](../{class_or_module.partition(':')[0].replace('.', '/')}.py)"
 
 
 def _markdown_table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

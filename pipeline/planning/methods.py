@@ -2,7 +2,7 @@
 
 The project's rules are imported and constructed: they need NumPy alone. A class of the user's own,
 `package.module:Class`, may import anything: a plan looks whether its module defines it, and its
-settings are checked when the workflow starts (`refuse_unusable_methods_and_finders`).
+settings are checked when the workflow starts (`custom_method_problems`).
 """
 
 import ast
@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pike_mixing import RULES, interface, method_registry, method_trial
-from pike_mixing.errors import InputError, refuse
+from pike_mixing.errors import InputError
 from pike_mixing.finders import FINDERS
 from pike_mixing.finders import build_finder as finders
 from pike_mixing.interface import Method, Needs
@@ -60,7 +60,7 @@ def class_reference(mixing_rule: str) -> str:
     return mixing_rule
 
 
-def rule_summary(mixing_rule: str) -> str:
+def rule_about(mixing_rule: str) -> str:
     """What a rule does, in one or two sentences for the report's readers; "" without any."""
     if mixing_rule in RULES:
         return method_registry.rule_class(mixing_rule).about
@@ -84,9 +84,9 @@ def fill_method_defaults(
     """
     rule, given = method["rule"], rule_settings(method)
     if rule in RULES:
-        result = normal_form.fill_class_defaults(method_registry.rule_class(rule), given)
+        result = normal_form.fill_top_level_class_defaults(method_registry.rule_class(rule), given)
     else:
-        result = normal_form.fill_defaults(_literal_defaults(rule), given)
+        result = normal_form.fill_top_level_defaults(_literal_defaults(rule), given)
     of_plan = {name: one for name in PLAN_KEYS if (one := method.get(name)) is not None}
     return {**of_plan, **{n: v for n, v in result.items() if n in given or n not in left_out}}
 
@@ -148,10 +148,10 @@ def _all_syntax_nodes(existing_module: str) -> list[ast.AST]:
         raise InputError(f"rule: {error}") from None
 
 
-def known_run_needs(run: Mapping[str, Any]) -> Needs:
+def run_needs_unless_custom_rule(run: Mapping[str, Any]) -> Needs:
     """What training measures for a run, given its `run.json`.
 
-    Of a rule of the user's own nothing is known.
+    Of a rule of the user's own nothing is known, and none of it is assumed.
     """
     if run["rule"] not in RULES:
         return Needs()
@@ -240,16 +240,8 @@ def construction_problems(
     return [f"{place}: {problem}" for problem in recipe.variance_problems(need, len(names))]
 
 
-def refuse_unusable_methods_and_finders(
-    runs: Iterable[Mapping[str, Any]], mixtures: Iterable[Mapping[str, Any]]
-) -> None:
-    """Asks, before the first training, what a plan does not, of each run.json and mixture.
-
-    Raises:
-        InputError: methods of the user's own that cannot train their runs, packages of finders
-            that are not installed, finders of epochs, or caps on them: every reason once.
-    """
-    mixtures = list(mixtures)
+def finder_problems(mixtures: Collection[Mapping[str, Any]]) -> list[str]:
+    """Packages of finders that are not installed, finders of epochs, and caps on them."""
     named = sorted({m["finder"] for m in mixtures} & FINDERS.keys())
     problems = [
         problem for name in named if (problem := finders.missing_finder_package_message(name))
@@ -267,7 +259,12 @@ def refuse_unusable_methods_and_finders(
         for one in mixtures
         if (given := one.get("options") or {}).get("epochs") and "budget_tokens" not in given
     ]
-    own = [run for run in runs if run["rule"] not in RULES]
+    return [*dict.fromkeys(problems)]
+
+
+def custom_method_problems(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Every reason, once, why methods of the user's own cannot train their runs, by run.json."""
+    own, problems = [run for run in runs if run["rule"] not in RULES], list[str]()
     if own and importlib.util.find_spec("torch") is None:
         log.warning("without torch here, each training job checks its own method")
         own = []
@@ -277,4 +274,4 @@ def refuse_unusable_methods_and_finders(
         problems += construction_problems(
             run["rule"], method_settings_with_first_choices(run), run["domains"], recipe, where
         )
-    refuse([*dict.fromkeys(problems)])
+    return [*dict.fromkeys(problems)]

@@ -71,14 +71,14 @@ def _is_none_or_empty_collection(value: Any) -> bool:
     return value is None or (isinstance(value, Mapping | list | tuple) and not value)
 
 
-def fill_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+def fill_top_level_class_defaults(settings_class: Any, given: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a rule or finder of this dataclass, its defaults filled in."""
-    defaults, real_names = _defaults_of_class(settings_class)
-    return fill_defaults(defaults, given, real_names)
+    defaults, real_names = _defaults_and_float_names(settings_class)
+    return fill_top_level_defaults(defaults, given, real_names)
 
 
 @functools.cache
-def _defaults_of_class(settings_class: Any) -> tuple[dict[str, Any], frozenset[str]]:
+def _defaults_and_float_names(settings_class: Any) -> tuple[dict[str, Any], frozenset[str]]:
     """The defaults of a dataclass's fields, and the names of those that are real numbers."""
     defaults = {field.name: default_value(field) for field in dataclasses.fields(settings_class)}
     types = {name: bare_type(hint) for name, hint in type_hints(settings_class).items()}
@@ -87,7 +87,7 @@ def _defaults_of_class(settings_class: Any) -> tuple[dict[str, Any], frozenset[s
     )
 
 
-def fill_defaults(
+def fill_top_level_defaults(
     defaults: Mapping[str, Any], given: Mapping[str, Any], real_names: Collection[str] = ()
 ) -> dict[str, Any]:
     """Given settings with defaults where they are silent, but for those that JSON cannot hold.

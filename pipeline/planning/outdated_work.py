@@ -239,7 +239,7 @@ class PlanComparison:
             stamp.mark_unchanged()
         return str(stamp.path)
 
-    def leave_note_how_job_begins(self, rule: str, name: str) -> None:
+    def tell_job_how_to_begin(self, rule: str, name: str) -> None:
         """Leaves word for a job, before Snakemake deletes its outputs, how it is to begin.
 
         The manifest of work that does not differ itself is kept: where what it stands on comes out

@@ -23,7 +23,7 @@ LABEL = "experiment.json"
 """What an output root was begun by, and last started with."""
 
 
-def refuse_foreign_root(plan: Plan) -> None:
+def refuse_root_of_other_experiment(plan: Plan) -> None:
     """Refuses an output root that another experiment has begun."""
     _check_root_and_make_label(plan)
 

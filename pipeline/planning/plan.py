@@ -403,4 +403,4 @@ class Plan:
     def summary_by_method_rule(self) -> dict[str, str]:
         """What the rules of the plan's methods do, in the report's words."""
         named = dict.fromkeys(values["rule"] for values in self.runs.values())
-        return {rule: methods.rule_summary(rule) for rule in named}
+        return {rule: methods.rule_about(rule) for rule in named}

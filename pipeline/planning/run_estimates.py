@@ -122,7 +122,7 @@ def peak_logit_bytes(shape: settings.Model, vocabulary: int, tokens: int) -> int
 
 def training_state_bytes(values: Settings, parameters: int) -> int:
     """Bytes of weights, gradients and moments, and of what the method keeps beside them."""
-    needs, K = methods.known_run_needs(values), len(values["domains"])
+    needs, K = methods.run_needs_unless_custom_rule(values), len(values["domains"])
     numbers = 4 + bool(needs.statistics) + needs.reference
     numbers += K * needs.has_inner_products() + 2 * K * needs.moments_per_domain
     return FLOAT * numbers * parameters
@@ -133,7 +133,7 @@ def measured_batches_per_training_step(values: Settings, gradient_cost: float) -
 
     What is read for losses alone counts once, what is read for gradients `gradient_cost` times.
     """
-    needs, recipe, result = methods.known_run_needs(values), values["training"], 0.0
+    needs, recipe, result = methods.run_needs_unless_custom_rule(values), values["training"], 0.0
     batches = len(values["domains"]) / recipe["rows"]
     if needs.statistics and needs.statistics.fresh:
         each = gradient_cost * max(1.0, needs.statistics.rows * batches)
@@ -147,7 +147,7 @@ def measured_batches_per_training_step(values: Settings, gradient_cost: float) -
 
 def forward_passes_per_training_step(values: Settings) -> float:
     """Forward passes over a batch that a step costs: 3 of Mix, a backward pass being two."""
-    needs = methods.known_run_needs(values)
+    needs = methods.run_needs_unless_custom_rule(values)
     result = 3.0 + needs.weighs_losses + needs.losses_after + 2 * needs.reference
     result += measured_batches_per_training_step(values, gradient_cost=3)
     return result + bool(values["training"].get("activation_checkpointing"))

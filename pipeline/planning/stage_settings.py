@@ -107,7 +107,7 @@ def mixture_settings(
     if target is not None and takes_target:
         options = {"target": target, **options}
     if kind is not None:
-        options = normal_form.fill_class_defaults(kind, options)
+        options = normal_form.fill_top_level_class_defaults(kind, options)
     return with_sorted_keys(
         {
             "finder": finder,

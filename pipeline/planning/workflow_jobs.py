@@ -127,7 +127,7 @@ class WorkflowJobs:
         request = self._request
         files = request.files or [_default_config_file(config, request.options)]
         self.plan, self.config = planner.plan_config_files(files, request.options)
-        output_root.refuse_foreign_root(self.plan)
+        output_root.refuse_root_of_other_experiment(self.plan)
         self.takes = RuleResources(self.plan, request.profile)
         profile = request.profile
         doubts = [profile.explain_unfilled(), profile.explain_possibly_different_gpu_models()]
@@ -217,9 +217,8 @@ class WorkflowJobs:
             self._refuse_cpu_torch()
         # A dry run and a report import no class of the user's and need no finder's packages.
         if "pretrain" in rules and not self._request.is_leaving_out_jobs():
-            methods.refuse_unusable_methods_and_finders(
-                self.plan.runs.values(), self.plan.mixtures.values()
-            )
+            of_finders = methods.finder_problems(self.plan.mixtures.values())
+            refuse([*of_finders, *methods.custom_method_problems(self.plan.runs.values())])
         unused = plan_hints.unused_name_hints(self.plan, self.config)
         for line in (*unused, *plan_hints.short_proxy_run_hints(self.plan)):
             self._warn(line)
@@ -230,7 +229,7 @@ class WorkflowJobs:
                 self._warn(f"{held}; {waits}")
         output_root.write_settings(self.plan, self._pythons)
         for work in self._asked:
-            self._compared.leave_note_how_job_begins(*work)
+            self._compared.tell_job_how_to_begin(*work)
         words = ""
         if self._request.is_local:
             snakemake_internals.remove_job_rate_limit(self._workflow)

@@ -20,7 +20,11 @@ def test_rows_are_those_that_a_run_reads(make_corpus, tmp_path):
 
 @pytest.mark.parametrize(
     ("split", "length", "said"),
-    [("test", 3, "one of train, validation"), ("train", 11, "a row takes"), ("train", 0, "length")],
+    [
+        ("test", 3, "one of train, validation"),
+        ("train", 11, "a row takes"),
+        ("train", 0, "targets_per_row"),
+    ],
 )
 def test_what_has_no_rows_is_told(make_corpus, tmp_path, split, length, said):
     with pytest.raises(InputError, match=said):

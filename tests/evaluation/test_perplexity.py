@@ -69,7 +69,7 @@ def test_the_error_of_three_documents_by_hand(windows):
     made = windows([[5], [6, 7], [8]], 3)
     # Sums 3, 6 and 3, so the mean is 2 and the residuals are 1, 0 and -1.
     nll_N = np.array(by_length(made, {1: 3.0, 3: 2.0, 2: 1.5}))[made.place_N]
-    found = perplexity.summarise_losses(nll_N, made)
+    found = perplexity.summarise_token_losses(nll_N, made)
     assert found.nll == pytest.approx(2.0)
     assert found.stderr == pytest.approx(math.sqrt(3 / 2 * 2) / 6)
     assert found.nll_G.tolist() == by_length(made, {1: 3.0, 3: 6.0, 2: 3.0})
@@ -100,8 +100,9 @@ def test_the_batch_size_changes_nothing(windows):
 
 def test_a_loss_that_is_no_number_is_kept_visible(windows):
     made = windows()
-    assert math.isnan(perplexity.summarise_losses(np.full(10, np.nan, np.float32), made).nll)
-    assert perplexity.summarise_losses(np.full(10, 1000.0, np.float32), made).perplexity == math.inf
+    assert math.isnan(perplexity.summarise_token_losses(np.full(10, np.nan, np.float32), made).nll)
+    diverged = perplexity.summarise_token_losses(np.full(10, 1000.0, np.float32), made)
+    assert diverged.perplexity == math.inf
 
 
 def test_a_split_shorter_than_a_window_is_refused(windows):

@@ -95,8 +95,8 @@ model = torch.nn.Linear(2, 2)
 for one in (adamw.build_adamw(model, recipe), adamw.build_per_domain_adamw(model, recipe, 1)):
     one.zero_grad()
     model(torch.ones(1, 2)).sum().backward()
-    if hasattr(one, "take_gradient"):
-        one.take_gradient(0, 1.0)
+    if hasattr(one, "update_domain_moments"):
+        one.update_domain_moments(0, 1.0)
     one.step()
     one.load_state_dict(one.state_dict())
 print("torch._dynamo" in sys.modules)

@@ -35,7 +35,7 @@ def update(net, optimizer, step):
     token_losses(net, tokens).mean().backward()
     if isinstance(optimizer, PerDomainAdamW):
         # The second domain is away from the first two batches.
-        optimizer.take_gradient(step // 2 % 2, 0.5)
+        optimizer.update_domain_moments(step // 2 % 2, 0.5)
     optimizer.step()
 
 

@@ -23,7 +23,7 @@ def plain(parameter, domains, *, lr=0.5, betas=(0.9, 0.99), eps=1e-8, weight_dec
 
 def take(optimizer, parameter, domain, gradient, coefficient):
     parameter.grad = torch.tensor(gradient, dtype=parameter.dtype)
-    optimizer.take_gradient(domain, coefficient)
+    optimizer.update_domain_moments(domain, coefficient)
 
 
 def test_the_authors_trajectory_is_met():
@@ -109,7 +109,7 @@ def test_a_parameter_that_begins_to_train_later_has_its_own_corrections(kind, la
         points[late].requires_grad_(step == 2)
         for p in points:
             p.grad = torch.ones_like(p) if p.requires_grad else None
-        optimizer.take_gradient(0, 1.0)
+        optimizer.update_domain_moments(0, 1.0)
         optimizer.step()
     # Equal gradients move a parameter by the rate in each of its own steps.
     assert points[late].item() == pytest.approx(-0.5)

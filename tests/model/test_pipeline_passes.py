@@ -184,7 +184,7 @@ def test_excess_clips_each_token_before_the_mean():
     for size in (1, 2, 5):
         passing = StepGradient(model, passes, micro_batch_rows=size, statistics_micro_batch_rows=1)
         excess_K = passing.domain_means(
-            passes.excess, DealtRows(passes, tokens, np.array([3, 0, 2]), size)
+            passes.clipped_excess_losses, DealtRows(passes, tokens, np.array([3, 0, 2]), size)
         )
         assert excess_K[[0, 2]].tolist() == pytest.approx(expected, rel=1e-5)
         assert np.isnan(excess_K[1])

@@ -50,7 +50,7 @@ def test_a_folder_whose_label_names_no_experiment_is_refused(started):
     plan = outdated_work.compare_first_root_if_plannable(started.absolute()).plan
     (started / "experiment.json").write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match=r"experiment\.json does not say which exp"):
-        output_root.refuse_foreign_root(plan)
+        output_root.refuse_root_of_other_experiment(plan)
 
 
 @pytest.mark.slow

@@ -355,7 +355,7 @@ def test_a_shared_folder_is_refused_to_a_clone_of_other_settings(small, tmp_path
     output_root.write_settings(rooted(small, tmp_path / "shared"))  # The same settings.
     small["methods"]["pike"]["zeta1"] = 9.0
     with pytest.raises(InputError) as caught:
-        output_root.refuse_foreign_root(rooted(small, tmp_path / "shared"))
+        output_root.refuse_root_of_other_experiment(rooted(small, tmp_path / "shared"))
     assert f"was begun by the clone {clones[0]}, whose config.yaml has other" in str(caught.value)
     assert f"delete {tmp_path / 'shared' / 'experiment.json'}" in str(caught.value)
     monkeypatch.chdir(clones[0])

@@ -216,7 +216,7 @@ def test_one_program_moves_the_parameters_whichever_domains_had_rows():
             for k in domains:
                 for p in model.parameters():
                     p.grad = (p.detach() - k).sin()
-                optimizer.take_gradient(k, 1 / len(domains))
+                optimizer.update_domain_moments(k, 1 / len(domains))
                 optimizer.zero_grad()
                 devices.mark_step(device)
             optimizer.step()
