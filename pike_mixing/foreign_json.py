@@ -32,7 +32,7 @@ def refuse_pipes_and_folders(path: Path, remedy: str) -> None:
         raise InputError(f"{path} is no file: {remedy}")
 
 
-def read_json_object_or_empty(path: Path, remedy: str) -> dict[str, Any]:
+def read_json_nonobject_as_empty(path: Path, remedy: str) -> dict[str, Any]:
     """The values of a JSON file's object by name; none where it holds no object."""
     result = read_json(path, remedy)
     return result if isinstance(result, dict) else {}

@@ -113,7 +113,7 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
         """Begins at step 0."""
         super().__init__(parents)
         self._dataset = dataset
-        self._go_to_row(0, 0)
+        self._set_step_and_row(0, 0)
 
     def __next__(self) -> Any:
         """The next element."""
@@ -127,10 +127,10 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
             self._dataset.count_delivered(
                 self._domain_B[self._row - len(self._drawn) :], self._drawn
             )
-            self._go_to_row(self._step + 1, 0)
+            self._set_step_and_row(self._step + 1, 0)
         return element
 
-    def _go_to_row(self, step: int, row: int) -> None:
+    def _set_step_and_row(self, step: int, row: int) -> None:
         self._step, self._row, self._domain_B = step, row, self._dataset.domain_of_elements(step)
         self._drawn: list[Any] = []
 
@@ -155,7 +155,7 @@ class MixedIterator(grain.DatasetIterator):  # type: ignore[misc]
             )
         for parent, own in zip(self._parents, state["parents"].values(), strict=True):
             parent.set_state(own)
-        self._go_to_row(state["step"], state["row"])
+        self._set_step_and_row(state["step"], state["row"])
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -139,10 +139,11 @@ class Movement:
             "due_1": np.array([due]),
         }
         is_window_over = due >= 0 and step - due + 1 == self.window
-        looks = step + 1 == self.steps or is_window_over or (step == 0 and self._can_never_move())
+        is_futile = step == 0 and self._has_nothing_to_measure_or_mix()
+        looks = step + 1 == self.steps or is_window_over or is_futile
         return state, self._few_rows_moved_warning(state, step) if looks else None
 
-    def _can_never_move(self) -> bool:
+    def _has_nothing_to_measure_or_mix(self) -> bool:
         """Whether no step of the run can move a row."""
         needs = self.method.needs()
         firsts = [need.first for need in (needs.statistics, needs.validation) if need is not None]

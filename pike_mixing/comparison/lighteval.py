@@ -74,7 +74,7 @@ def _read_required_results_beside(details_path: Path, date: str) -> dict[str, An
             f"{details_path}: there is no {name} beside the folder of details: keep both folders, "
             "results and details, that lighteval wrote"
         )
-    return foreign_json.read_json_object_or_empty(found, "evaluate again")
+    return foreign_json.read_json_nonobject_as_empty(found, "evaluate again")
 
 
 def _add_details(path: Path, task: str, run: Run, results: dict[str, Any], scores: Scores) -> None:

@@ -134,7 +134,7 @@ class _TaskResults:
 
 @functools.cache
 def _read_results(results_path: Path) -> dict[str, Any]:
-    return foreign_json.read_json_object_or_empty(results_path, "evaluate again")
+    return foreign_json.read_json_nonobject_as_empty(results_path, "evaluate again")
 
 
 def _numbered_rows(path: Path, parse_whole_rows: bool) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -65,7 +65,7 @@ class _Item(NamedTuple):
 
 def _read_metric_and_items(path: Path) -> tuple[str, list[_Item]]:
     """The metric's name, and the items."""
-    whole = foreign_json.read_json_object_or_empty(path, "evaluate again")
+    whole = foreign_json.read_json_nonobject_as_empty(path, "evaluate again")
     details = whole.get("details")
     if isinstance(details, dict):
         details = [{"example_abbr": n, **one} for n, one in details.items() if n != "type"]
@@ -127,7 +127,7 @@ def _read_predictions(path: Path) -> list[dict[str, Any]]:
         )
     result: list[dict[str, Any]] = []
     for file in files:
-        of = foreign_json.read_json_object_or_empty(file, "evaluate again")
+        of = foreign_json.read_json_nonobject_as_empty(file, "evaluate again")
         try:
             result += [of[str(n)] for n in range(len(of))]
         except KeyError as error:

@@ -68,7 +68,7 @@ class Best(CheckedSettings):
     def _runs_within_epochs(self, swarm: Swarm) -> list[Proxy]:
         """The runs whose mixtures read no text too often, by name."""
         weights_NxK, _ = swarm.weights_and_losses()
-        cap_K = swarm.weight_caps(self.epochs)
+        cap_K = swarm.required_weight_caps(self.epochs)
         fits_N = np.all(weights_NxK <= cap_K + 1e-9, axis=1)
         if not fits_N.any():
             raise InputError(

@@ -35,6 +35,8 @@ SAID = {
 """Diagnostics that are printed, and what they are."""
 TEST = ("test", "test_metrics", "test_where")
 """Options of the table on which predictions are judged."""
+PhaseSlashDomain = str
+"""`0/<domain>`, `1/<domain>`, ...: a domain in a phase of several."""
 MOST_NAMED = 20
 """More losses of one weight than this are counted, not named."""
 
@@ -71,10 +73,10 @@ def _fit_save_and_describe_target(
         "finder": arguments.finder,
         "target": target,
         "rows": len(swarm.runs),
-        "mixture": _by_domain_or_none(swarm, result.result.weights_K),
-        "standard_error": _by_domain_or_none(swarm, result.standard_error),
-        "low": _by_domain_or_none(swarm, result.weight_quantile(0.05)),
-        "high": _by_domain_or_none(swarm, result.weight_quantile(0.95)),
+        "mixture": _by_domain_nan_as_none(swarm, result.result.weights_K),
+        "standard_error": _by_domain_nan_as_none(swarm, result.standard_error),
+        "low": _by_domain_nan_as_none(swarm, result.weight_quantile(0.05)),
+        "high": _by_domain_nan_as_none(swarm, result.weight_quantile(0.95)),
         "epochs": _epochs_by_domain(swarm, result.result.weights_K),
         "resamples": result.fitted_resamples,
         "gain": _predicted_gain_with_interval(result),
@@ -89,7 +91,8 @@ def _fit_save_and_describe_target(
     if len(arguments.phases) > 1:
         values["schedule"] = schedule_rule_settings(values["mixture"], arguments.phases)
     if arguments.test is not None:
-        values["test"] = _scores_on_test_table(arguments, swarm, finder, result)
+        test = _read_test_swarm(arguments, swarm)
+        values["test"] = _scores_on_test_swarm(test, swarm, finder, result, arguments.seed)
     if arguments.save is not None:
         record = saved_predictors.predictor_record(arguments.finder, finder, swarm, result.result)
         try:
@@ -102,20 +105,20 @@ def _fit_save_and_describe_target(
 def _epochs_by_domain(swarm: Swarm, weights_K: Floats) -> dict[str, float | None] | None:
     """How often the mixture reads each domain's text; None where that is not known."""
     goal = swarm.final_or_common_inventory()
-    return None if goal is None else _by_domain_or_none(swarm, goal.epochs(weights_K))
+    return None if goal is None else _by_domain_nan_as_none(swarm, goal.epochs(weights_K))
 
 
-def _by_domain_or_none(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
+def _by_domain_nan_as_none(swarm: Swarm, values_K: Floats) -> dict[str, float | None]:
     values = [None if np.isnan(value) else value for value in values_K.tolist()]
     return dict(zip(swarm.domains, values, strict=True))
 
 
 def schedule_rule_settings(
-    phase_exposures: Mapping[str, float], phases: Sequence[float]
+    exposure_by_phase_and_domain: Mapping[PhaseSlashDomain, float], phases: Sequence[float]
 ) -> dict[str, Any]:
-    """Settings of the rule `schedule` for exposures `0/<domain>`, `1/<domain>`, ... of phases."""
+    """Settings of the rule `schedule` for exposures in phases."""
     points: list[dict[str, float]] = [{} for _ in phases]
-    for name, exposure in phase_exposures.items():
+    for name, exposure in exposure_by_phase_and_domain.items():
         phase, _, domain = name.partition("/")
         points[int(phase)][domain] = exposure / (phases[int(phase)] / sum(phases))
     at = np.concatenate([[0.0], np.cumsum(phases)[:-1] / sum(phases)])
@@ -148,23 +151,28 @@ def _loss_interval_and_coverage(result: Fit) -> dict[str, float] | None:
     }
 
 
-def _scores_on_test_table(
-    arguments: argparse.Namespace, swarm: Swarm, finder: SwarmFinder, result: Fit
-) -> dict[str, Any]:
-    """Predictions for another table, judged by its mixtures' mean losses."""
-    other, _ = options.swarm_of_options(arguments, swarm.losses, TEST).without_unread_domains()
-    loss_scaling.refuse_several_sizes(other, "--test-where")
-    if further := [domain for domain in other.domains if domain not in swarm.domains]:
+def _read_test_swarm(arguments: argparse.Namespace, swarm: Swarm) -> Swarm:
+    """The runs of the table `--test`, of which none may read what no run of the fit's does."""
+    test, _ = options.swarm_of_options(arguments, swarm.losses, TEST).without_unread_domains()
+    loss_scaling.refuse_several_sizes(test, "--test-where")
+    if further := [domain for domain in test.domains if domain not in swarm.domains]:
         raise InputError(
             f"{arguments.test}: its runs read {', '.join(further)}, but no run of the fit does: "
             "leave those rows out"
         )
-    read_NxJ, loss_NxM = other.weights_and_losses()
-    weights_NxK = other.widen_columns(read_NxJ, swarm.domains)
+    return test
+
+
+def _scores_on_test_swarm(
+    test: Swarm, swarm: Swarm, finder: SwarmFinder, result: Fit, seed: int
+) -> dict[str, Any]:
+    """Predictions for the test's runs, judged by their mixtures' mean losses."""
+    read_NxJ, loss_NxM = test.weights_and_losses()
+    weights_NxK = test.widen_columns(read_NxJ, swarm.domains)
     assert result.result.predictor is not None
-    epochs_NxK = other.epochs_of_runs()
+    epochs_NxK = test.epochs_of_runs()
     if epochs_NxK is not None:
-        epochs_NxK = other.widen_columns(epochs_NxK, swarm.domains)
+        epochs_NxK = test.widen_columns(epochs_NxK, swarm.domains)
     predicted_N = result.result.predictor.losses(weights_NxK, epochs_NxK)
     # The settings, `target` among them, are those of the finder's class.
     actual_N = loss_NxM @ swarm.target_weights(cast(Any, finder).target)
@@ -172,9 +180,9 @@ def _scores_on_test_table(
     mixture_N = cross_validation.mixture_of_each_run(weights_NxK)
     runs_M = np.bincount(mixture_N)
     predicted_M, actual_M = (np.bincount(mixture_N, n) / runs_M for n in (predicted_N, actual_N))
-    judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=arguments.seed)
+    judged = prediction_scores.score_predictions(predicted_M, actual_M, seed=seed)
     # No interval of runs of one size holds those of another.
-    sizes = [(one.runs[0].parameters, one.runs[0].tokens) for one in (swarm, other)]
+    sizes = [(one.runs[0].parameters, one.runs[0].tokens) for one in (swarm, test)]
     if result.intervals is not None and sizes[0] == sizes[1]:
         half_N = result.intervals.half_widths(result.result.predictor, weights_NxK)
         judged["coverage"] = float((np.abs(predicted_N - actual_N) <= half_N).mean())
@@ -260,7 +268,7 @@ def _parse_and_normalise_mixture(arguments: argparse.Namespace, swarm: Swarm) ->
     parts = [
         by_domain.shares_in_order({d: weights[d] for d in one}, one, "--mixture") for one in phases
     ]
-    shares = swarm.share_of_each_phase()
+    shares = swarm.phase_shares()
     return np.concatenate([s * part for s, part in zip(shares, parts, strict=True)])
 
 
@@ -271,7 +279,7 @@ def predicted_loss_text(arguments: argparse.Namespace) -> str:
     losses = kept.predictor.losses(
         np.stack([weights_K, kept.optimum_K, kept.swarm.uniform_weights()])
     )
-    mixture = _by_domain_or_none(kept.swarm, weights_K)
+    mixture = _by_domain_nan_as_none(kept.swarm, weights_K)
     half = None
     if kept.scale is not None:
         uncertainty_1 = conformal_intervals.uncalibrated_uncertainty_or_ones(

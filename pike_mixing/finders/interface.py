@@ -154,7 +154,7 @@ class Swarm:
         same = (np.array_equal(one.available_K, first.available_K) for one in rest)
         return first if all(alike) and all(same) else None
 
-    def weight_caps(self, epoch_limit: float | None) -> Floats:
+    def required_weight_caps(self, epoch_limit: float | None) -> Floats:
         """Weights [K] that read each domain's text as often as allowed; no limit: infinite."""
         if epoch_limit is None:
             return np.full(len(self.domains), np.inf)
@@ -176,14 +176,14 @@ class Swarm:
             )
         return cap_K
 
-    def share_of_each_phase(self) -> Floats:
+    def phase_shares(self) -> Floats:
         """Share of each phase [P], summing to 1."""
         return np.array(self.phases) / np.sum(self.phases)
 
     def uniform_weights(self) -> Floats:
         """Equal weights of all domains, in every phase."""
         count = len(self.domains) // len(self.phases)
-        return np.repeat(self.share_of_each_phase(), count) / count
+        return np.repeat(self.phase_shares(), count) / count
 
     def target_weights(self, target: Mapping[str, float] | None) -> Floats:
         """Weight of each loss [M] in the target, divided by their sum; 1/M when absent."""

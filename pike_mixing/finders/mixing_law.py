@@ -14,7 +14,6 @@ from pike_mixing import by_domain
 from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders import cross_validation, exponential_law
-from pike_mixing.finders.conformal_intervals import HeldOut
 from pike_mixing.finders.convex_program import ConvexProgram, solve_with_residual
 from pike_mixing.finders.interface import FinderResult, Inventory, Reads, Swarm
 from pike_mixing.setting_limits import (
@@ -82,9 +81,10 @@ class MixingLaw(CheckedSettings):
         laws = program.laws
         weights_K, residual = solve_with_residual(program)
         full_K = weights_K >= program.cap_K - 1e-9
-        predicted_NxK, blocks = self._predict_held_out_losses_and_target(
-            weights_NxK, loss_NxK, program.target_K
-        )
+        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
+        predicted_NxK = self._predict_held_out_losses(weights_NxK, loss_NxK, parts)
+        both = predicted_NxK @ program.target_K, loss_NxK @ program.target_K
+        blocks = cross_validation.held_out_of_folds(*both, weights_NxK, parts)
         predicted_2 = program.loss(weights_K), program.loss(swarm.uniform_weights())
         diagnostics = cross_validation.fit_diagnostics(
             blocks.predicted_N, blocks.actual_N, weights_K, predicted_2
@@ -133,7 +133,7 @@ class MixingLaw(CheckedSettings):
                 else by_domain.shares_in_order(self.prior, swarm.domains, "prior")
             ),
             cap_K=self._weight_caps(swarm),
-            share_P=swarm.share_of_each_phase(),
+            share_P=swarm.phase_shares(),
         )
 
     def _mixtures_and_losses(self, swarm: Swarm) -> tuple[Floats, Floats]:
@@ -149,22 +149,20 @@ class MixingLaw(CheckedSettings):
         if self.budget_tokens is not None and len(swarm.phases) == 1:
             text_K = by_domain.required_tokens_in_order(self.tokens_by_domain, swarm.domains)
             swarm = dataclasses.replace(swarm, final=Inventory(self.budget_tokens, text_K))
-        return swarm.weight_caps(self.epochs)
+        return swarm.required_weight_caps(self.epochs)
 
-    def _predict_held_out_losses_and_target(
-        self, weights_NxK: Floats, loss_NxK: Floats, target_K: Floats
-    ) -> tuple[Floats, HeldOut]:
-        """The losses [N, K] of mixtures that the fit has not seen, and those of the target.
+    def _predict_held_out_losses(
+        self, weights_NxK: Floats, loss_NxK: Floats, parts: list[cross_validation.Fold]
+    ) -> Floats:
+        """The losses [N, K] of each part's mixtures, by a fit of the others.
 
         A part may hold the only run that reads a domain: then its error says that.
         """
         predicted_NxK = np.empty_like(loss_NxK)
-        parts = cross_validation.make_folds(weights_NxK, self.folds, self.seed)
         for rest, part in parts:
             laws = self._fit_laws(weights_NxK[rest], loss_NxK[rest])
             predicted_NxK[part] = laws.losses(weights_NxK[part])
-        both = predicted_NxK @ target_K, loss_NxK @ target_K
-        return predicted_NxK, cross_validation.held_out_of_folds(*both, weights_NxK, parts)
+        return predicted_NxK
 
 
 def _refuse_few_directions(weights_NxK: Floats, phases: int) -> None:

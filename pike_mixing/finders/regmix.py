@@ -128,7 +128,7 @@ class RegMix(CheckedSettings):
             samples = min(self.samples, 10_000)
             kept = max(self.kept * samples // self.samples, 1)
             finder = dataclasses.replace(self, samples=samples, kept=kept)
-        return Trees(booster, finder, swarm.domains, swarm.weight_caps(self.epochs))
+        return Trees(booster, finder, swarm.domains, swarm.required_weight_caps(self.epochs))
 
     def restore(self, swarm: Swarm, record: dict[str, Any]) -> "Trees":
         """The trees of a record, with these settings."""
@@ -136,7 +136,7 @@ class RegMix(CheckedSettings):
 
         try:
             booster = lgb.Booster(model_str=record["model"])
-            return Trees(booster, self, swarm.domains, swarm.weight_caps(self.epochs))
+            return Trees(booster, self, swarm.domains, swarm.required_weight_caps(self.epochs))
         except lgb.basic.LightGBMError as error:
             raise ValueError(str(error)) from None
 

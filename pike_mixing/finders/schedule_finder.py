@@ -25,7 +25,7 @@ from pike_mixing.arrays import Floats
 from pike_mixing.errors import InputError
 from pike_mixing.finders.interface import Proxy, Swarm
 from pike_mixing.numerics.simplex import softmax
-from pike_mixing.rules.aioli import normalised_graph
+from pike_mixing.rules.aioli import nonnegative_graph_of_sum_one
 
 SPREAD = 1e-3
 """Least singular value of a stage's mixtures: the noise of losses is multiplied by its inverse."""
@@ -100,5 +100,5 @@ def _stage_weights(weights_NxK: Floats, fall_NxM: Floats, target_M: Floats, eta:
             f"the runs' mixtures of a stage are averages of fewer than {K}, or nearly so: nothing "
             "tells their domains apart; add runs of other mixtures"
         )
-    graph_MxK = normalised_graph(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
+    graph_MxK = nonnegative_graph_of_sum_one(np.linalg.lstsq(weights_NxK, fall_NxM)[0].T)
     return softmax(eta * (len(target_M) * target_M) @ graph_MxK)

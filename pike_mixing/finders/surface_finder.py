@@ -120,7 +120,7 @@ class SurfaceFinder(CheckedSettings, abc.ABC):
         )
 
     def _build_surface(self, swarm: Swarm, model: LossModel, start_SxK: Floats) -> "Surface":
-        cap_K = np.minimum(swarm.weight_caps(self.epochs), 1)
+        cap_K = np.minimum(swarm.required_weight_caps(self.epochs), 1)
         goal = swarm.final_or_common_inventory()
         return Surface(model, swarm.target_weights(self.target), goal, cap_K, start_SxK)
 

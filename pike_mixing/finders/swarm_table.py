@@ -106,21 +106,21 @@ def read_swarm(
     domains = tuple(weights)
     names = tuple(known if losses is None else loss_names(losses, loss or LOSS))
     refuse_unknown_names(names, known, f"{path}: target")
+    read = [known[name] for name in names]
     if skip_unmeasured:
-        rows = [
-            n for n in rows if all(_is_finite_number(columns[known[name]][n]) for name in names)
-        ]
+        rows = [n for n in rows if all(_is_finite_when_parsed(columns[c][n]) for c in read)]
     weights_NxK = _read_numbers(path, columns, rows, list(weights.values()))
-    loss_NxM = _read_numbers(path, columns, rows, [known[name] for name in names])
+    loss_NxM = _read_numbers(path, columns, rows, read)
     weights_NxK = _phase_exposures(path, domains, weights_NxK, rows, phases)
     values = _read_sizes(path, columns, rows, sizes or {})
-    values |= _read_available_tokens(path, columns, rows, domains, len(phases))
+    available_NxK = _read_available_tokens(path, columns, rows, domains, len(phases))
     refuse_unknown_names([run] if run else [], columns, f"{path}: run")
     runs = [
         Proxy(
             f"row {row + 1:05}" if run is None else str(columns[run][row]),
             weights_K=weights_NxK[n],
             loss_K=loss_NxM[n],
+            available_K=None if available_NxK is None else available_NxK[n],
             **{name: values_N[n] for name, values_N in values.items()},
         )
         for n, row in enumerate(rows)
@@ -160,7 +160,7 @@ def _read_sizes(
         if name in column_names or name not in columns:
             continue
         values = {columns[name][n] for n in rows}
-        if all(map(_is_finite_number, values)):
+        if all(map(_is_finite_when_parsed, values)):
             places[name] = name
         elif len(values) > 1:
             raise InputError(
@@ -175,11 +175,11 @@ def _read_sizes(
 
 def _read_available_tokens(
     path: Path, columns: Columns, rows: list[int], domains: tuple[str, ...], phases: int
-) -> dict[str, Any]:
-    """Tokens of each domain's text in each row, where the table has them."""
+) -> Floats | None:
+    """Tokens of each domain's text in each row [N, K]; None where the table has none."""
     known = matching_columns(columns, AVAILABLE)
     if not known:
-        return {}
+        return None
     names = [d.partition("/")[2] if phases > 1 else d for d in domains]
     if missing := [name for name in names if name not in known]:
         raise InputError(
@@ -192,7 +192,7 @@ def _read_available_tokens(
             f"{path}: row {rows[n] + 1}: {known[names[k]]} must be above 0: a domain without text "
             "is left out"
         )
-    return {"available_K": tokens_NxK}
+    return tokens_NxK
 
 
 def _choose_rows(path: Path, columns: Columns, where: Mapping[str, str]) -> list[int]:
@@ -313,7 +313,7 @@ def _read_numbers(path: Path, columns: Columns, rows: list[int], names: list[str
     for m, name in enumerate(names):
         for n, row in enumerate(rows):
             value = columns[name][row]
-            if _is_finite_number(value):
+            if _is_finite_when_parsed(value):
                 values_NxM[n, m] = float(str(value))
             else:
                 shown = "nothing" if value in (None, "") else repr(value)
@@ -325,8 +325,8 @@ def _read_numbers(path: Path, columns: Columns, rows: list[int], names: list[str
     return values_NxM
 
 
-def _is_finite_number(value: object) -> bool:
+def _is_finite_when_parsed(cell: object) -> bool:
     try:
-        return math.isfinite(float(str(value)))
+        return math.isfinite(float(str(cell)))
     except ValueError:
         return False

@@ -282,7 +282,7 @@ def export(
             parser would take for something else; or a number that is needed and missing.
     """
     form, staged = FORMATS[trainer], len(plan.starts) > 1
-    refuse(_steps_rows_epochs_problems(form, steps, rows, epochs, is_staged=staged))
+    refuse(_missing_or_extreme_number_problems(form, steps, rows, epochs, is_staged=staged))
     stages = plan.stages(paths, steps or 0, rows or 0, fields)
     refuse(_empty_stage_problems(form, stages, steps, rows) or _path_problems(form, plan, paths))
     if fields and not form.has_fields:
@@ -326,14 +326,14 @@ def export(
     return Export(files, remarks)
 
 
-def _steps_rows_epochs_problems(
-    form: TrainerFormat, steps: int | None, rows: int | None, epochs: float | None, *,
+def _missing_or_extreme_number_problems(
+    form: TrainerFormat, steps: int | None, rows: int | None, epoch_cap: float | None, *,
     is_staged: bool,
 ) -> list[str]:  # fmt: skip
     """Numbers that are beyond bounds, or that the trainer or a schedule needs."""
     problems = [
         f"{name}: {number:g} must be at least 1 and at most {MOST:g}"
-        for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epochs))
+        for name, number in (("--steps", steps), ("--rows", rows), ("--epochs", epoch_cap))
         if number is not None and not 1 <= number <= MOST
     ]
     if is_staged and steps is None:

@@ -23,7 +23,7 @@ TextFlagByField = dict[str, bool | None]
 """By name, `a.b` for b within a: whether the values are texts; None where all are null."""
 
 
-def text_field_problem(path: Path, field: str | None, domain: str) -> str | None:
+def text_field_problem(path: Path, field_unless_text: str | None, domain: str) -> str | None:
     """Why a file's records have no text in a field, and what to type.
 
     Where no field is named it is `text`, but rows that are packed already need none.
@@ -34,9 +34,9 @@ def text_field_problem(path: Path, field: str | None, domain: str) -> str | None
         fields = _read_text_flag_by_field(path)
     except (OSError, EOFError, ImportError, RecursionError, ValueError, csv.Error, zlib.error):
         return None
-    if field is None and "input_ids" in fields:
+    if field_unless_text is None and "input_ids" in fields:
         return None
-    field = field or "text"
+    field = field_unless_text or "text"
     parts = field.split(".")
     around = [".".join(parts[:n]) for n in range(1, len(parts))]
     if not fields or any(name in fields and fields[name] is None for name in around):

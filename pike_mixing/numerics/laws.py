@@ -11,6 +11,7 @@ Shapes: K domains, P of them, S starts, T points, 3 parameters of a law: a, c, a
 
 import functools
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,8 +43,8 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     last_P, last_count_P = state["last_loss_K"][seen_K], state["last_count_K"][seen_K]
     variance_P = (loss_P - last_P) ** 2 / (1 / count_P + 1 / last_count_P)
 
-    def mean_with_batch(name: str, value_P: Floats, row_power: int) -> Floats:
-        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (row_power + 1)
+    def mean_with_batch(name: str, value_P: Floats, row_number_power: int) -> Floats:
+        mean_P, share_P = state[name][seen_K], 1 - (before_P / n_P) ** (row_number_power + 1)
         return np.where(np.isnan(mean_P), value_P, mean_P + share_P * (value_P - mean_P))
 
     first_P = state["first_loss_K"][seen_K]
@@ -62,9 +63,14 @@ def with_batch_losses(state: Means, loss_K: Floats, count_K: Ints) -> Means:
     return state | changed
 
 
-def normalised_loss_decreases_and_variances(
-    state_P: Means, loss_weight_P: Floats
-) -> tuple[Floats, Floats]:
+class FallsOverRms(NamedTuple):
+    """Falls per row in units of their root mean square, none below 0, and their variances."""
+
+    fall_over_rms_P: Floats
+    variance_P: Floats
+
+
+def falls_per_row_and_variances(state_P: Means, loss_weight_P: Floats) -> FallsOverRms:
     """How fast the weighted losses fall per row, in root mean squares, and the variances of that.
 
     Of a loss a - s log n the mean with the weight n^p is a - s (log N - 1/(p+1)) after N rows; so
@@ -72,13 +78,13 @@ def normalised_loss_decreases_and_variances(
     64 int_0^N (4 n^3/N^4 - 8 n^7/N^8)^2 dn = 47/N times that of a row.
     """
     n_P = state_P["rows_K"]
-    decrease_P = loss_weight_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
+    fall_P = loss_weight_P * 8 * (state_P["early_loss_K"] - state_P["late_loss_K"]) / n_P
     variance_P = loss_weight_P**2 * SLOPE_VARIANCE * state_P["row_variance_K"] / n_P**3
-    unit = root_mean_square_or_one(decrease_P)
-    return (decrease_P / unit).clip(min=0), variance_P / unit**2
+    unit = root_mean_square_or_one(fall_P)
+    return FallsOverRms((fall_P / unit).clip(min=0), variance_P / unit**2)
 
 
-def has_fallen_more_than_mean(state_P: Means) -> NDArray[np.bool_]:
+def has_above_mean_relative_fall(state_P: Means) -> NDArray[np.bool_]:
     """Whether each loss has fallen by a larger part of its first value than the mean domain's."""
     fallen_P = 1 - state_P["late_loss_K"] / state_P["first_loss_K"]
     return fallen_P > fallen_P.mean()

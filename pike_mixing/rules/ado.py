@@ -100,7 +100,7 @@ class ADO(Method):
         realised_K = signals.count_K.astype(np.float64) / signals.batch_rows
         state["share_K"] = 0.9 * state["share_K"] + 0.1 * realised_K
         if step >= self.first and (step - self.first) % self.every == 0:
-            state["law_Kx3"] = self.refit_or_keep_laws(state, step, signals.batch_rows)
+            state["law_Kx3"] = self.refit_laws_if_enough_points(state, step, signals.batch_rows)
         if np.isnan(state["law_Kx3"]).any():
             return state
         return self.with_next_weights(state, (step + 1) * signals.batch_rows, step)
@@ -158,7 +158,9 @@ class ADO(Method):
         step_T = np.concatenate([state["step_T"], step_P[point_P]])
         return step_T, np.concatenate([state["smooth_TxK"], smooth_PxK])
 
-    def refit_or_keep_laws(self, state: State, step: int, b: int) -> laws.LogScaleLogFloorExponent:
+    def refit_laws_if_enough_points(
+        self, state: State, step: int, b: int
+    ) -> laws.LogScaleLogFloorExponent:
         """The law of each domain, from the history and the end of the last window.
 
         A loop that began to observe too late to have enough points keeps the laws that it has.

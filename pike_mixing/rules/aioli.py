@@ -103,7 +103,7 @@ class Aioli(Method):
     def with_graph_and_weights(self, state: State) -> State:
         """A from M A^T = falls^T, shifted to be non-negative, of sum 1, averaged; then w."""
         K, old_KxK = len(state["weights_K"]), state["graph_KxK"]
-        graph_KxK = normalised_graph(
+        graph_KxK = nonnegative_graph_of_sum_one(
             np.linalg.solve(leaning_mixtures(K, self.lean), state["fall_KxK"].T).T
         )
         if not graph_KxK.any():
@@ -126,7 +126,7 @@ class Aioli(Method):
         return sorted(range(len(key_K)), key=draw_key)[place % len(key_K)]
 
 
-def normalised_graph(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
+def nonnegative_graph_of_sum_one(graph_KxK: NDArray[np.floating[Any]]) -> Floats:
     """A without negative entries, of sum 1; 0 where no domain helps more than another."""
     result_KxK = graph_KxK.astype(np.float64) - min(graph_KxK.min(), 0)
     return result_KxK / result_KxK.sum() if result_KxK.any() else result_KxK

@@ -35,8 +35,8 @@ from pike_mixing.arrays import Array, Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, RunFacts, Signals, State, StatisticsNeed
 from pike_mixing.numerics.laws import (
-    has_fallen_more_than_mean,
-    normalised_loss_decreases_and_variances,
+    falls_per_row_and_variances,
+    has_above_mean_relative_fall,
     with_batch_losses,
 )
 from pike_mixing.numerics.moments import root_mean_square_or_one, shrunk_distances_from_mean
@@ -194,10 +194,10 @@ class ScaleFreePiKE(Method):
             score_P = smaller_of_same_sign(
                 shrunk_distances_from_mean(*mean_scores_and_variances(state_P)),
                 shrunk_distances_from_mean(
-                    *normalised_loss_decreases_and_variances(state_P, loss_weight_K[measured_K])
+                    *falls_per_row_and_variances(state_P, loss_weight_K[measured_K])
                 ),
             )
-            score_P[(score_P < 0) & ~has_fallen_more_than_mean(state_P)] = 0
+            score_P[(score_P < 0) & ~has_above_mean_relative_fall(state_P)] = 0
             lead_P = self.strength * score_P
             log_prior_P = state_P["log_prior_K"]
             log_tau_K[measured_K] = log_prior_moved_to_leaders(log_prior_P, lead_P)

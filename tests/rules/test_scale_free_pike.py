@@ -11,8 +11,8 @@ from pike_mixing.errors import InputError
 from pike_mixing.interface import RunFacts, Signals, Statistics
 from pike_mixing.numerics.laws import (
     SLOPE_VARIANCE,
-    has_fallen_more_than_mean,
-    normalised_loss_decreases_and_variances,
+    falls_per_row_and_variances,
+    has_above_mean_relative_fall,
     with_batch_losses,
 )
 from pike_mixing.numerics.moments import shrunk_distances_from_mean
@@ -76,13 +76,13 @@ def test_what_has_not_begun_to_fall_keeps_its_rows():
     assert_close(weights(ScaleFreePiKE(**HALF_WAY), steps, rows=1), vector(0.5, 0.5))
     # Parts 0.5, 0.25 and 0 of the first loss have fallen: the mean is 0.25.
     at = {"first_loss_K": vector(8.0, 4, 1), "late_loss_K": vector(4.0, 3, 1)}
-    assert has_fallen_more_than_mean(at).tolist() == [True, False, False]
+    assert has_above_mean_relative_fall(at).tolist() == [True, False, False]
 
 
 def test_what_is_ahead_gets_rows_however_small_a_part_of_its_loss_has_fallen():
     steps = falling((4, 4, 0), (0.4, 0.4, 0), fell=[1, 2])
     states = after(ScaleFreePiKE(**HALF_WAY), steps, rows=1)
-    assert has_fallen_more_than_mean(states[-1]).tolist() == [False, True, True]
+    assert has_above_mean_relative_fall(states[-1]).tolist() == [False, True, True]
     small, large, level = ScaleFreePiKE(**HALF_WAY).weights(states[-1], 400).tolist()
     assert small == pytest.approx(large, rel=1e-3)
     assert level < 0.3
@@ -93,7 +93,7 @@ def test_a_fall_whose_square_is_beyond_a_float64_is_a_fall():
     steps = [((4, 1), (loss, 1)) for loss in (1e300, 1, 2, 1, 2, 1, 2)]
     state = after(ScaleFreePiKE(), steps)[-1]
     with np.errstate(over="ignore"):
-        fall_2, _ = normalised_loss_decreases_and_variances(state, np.ones(2))
+        fall_2, _ = falls_per_row_and_variances(state, np.ones(2))
     assert np.isfinite(ScaleFreePiKE().weights(state, 7)).all()
     assert fall_2[0] > fall_2[1] == 0
 
@@ -154,7 +154,7 @@ def test_falls_by_hand():
         "late_loss_K": vector(2.0, 1.0),
         "row_variance_K": vector(1.0, 0.0),
     }
-    fall_2, variance_2 = normalised_loss_decreases_and_variances(at, np.ones(2))
+    fall_2, variance_2 = falls_per_row_and_variances(at, np.ones(2))
     assert_close(fall_2, np.array([2**0.5, 0]))
     assert_close(variance_2, np.array([SLOPE_VARIANCE / 4**3 / 2, 0]))
 
