@@ -100,7 +100,7 @@ class Watch(AlarmLimits):
         step: int,
         weights_K: Floats,
         count_K: Ints,
-        drawn_K: Ints | None = None,
+        drawn_so_far_K: Ints | None = None,
         coefficient_K: Floats | None = None,
     ) -> tuple[State, list[Alarm]]:
         """The next state, and the alarms that one step raises.
@@ -110,7 +110,7 @@ class Watch(AlarmLimits):
             step: 0-based step; every step is to be reported, in order.
             weights_K: Its sampling weights.
             count_K: Rows of each domain in its batch.
-            drawn_K: Rows of each domain drawn until its end; needed with `epoch_rows`.
+            drawn_so_far_K: Rows of each domain drawn until its end; needed with `epoch_rows`.
             coefficient_K: Weights of its losses or gradients, where the method chose them.
         """
         state, result = dict(state), []
@@ -118,8 +118,8 @@ class Watch(AlarmLimits):
             # A domain that begins with nothing is measured only: it never misses rows.
             never = np.iinfo(np.int64).max
             state["last_rows_K"] = np.where(weights_K > 0, state["last_rows_K"], never)
-        if self.epoch_rows is not None and drawn_K is not None:
-            result += self._record_epoch_alarms(state, step, drawn_K, self.epoch_rows)
+        if self.epoch_rows is not None and drawn_so_far_K is not None:
+            result += self._record_epoch_alarms(state, step, drawn_so_far_K, self.epoch_rows)
         if self.adapts or self.rounded:
             result += self._record_missing_rows_alarms(state, step, weights_K, count_K)
         if self.adapts and len(self.domains) >= FEWEST_DOMAINS:

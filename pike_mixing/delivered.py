@@ -267,9 +267,11 @@ class Delivered:
             InputError: the batch has no such column, or one of its rows is of an unknown domain.
         """
         names = domain(batch) if callable(domain) else _batch_column(batch, domain)
-        lengths = (tokens or tokens_of_rows)(batch) if tokens or self.of == "tokens" else None
+        lengths = (
+            (tokens or trained_tokens_of_rows)(batch) if tokens or self.of == "tokens" else None
+        )
         self.add_rows(names, lengths)
-        self.warn()
+        self.warn_if_due()
 
     def watch(
         self,
@@ -286,7 +288,7 @@ class Delivered:
         """
         return CountedLoader(loader, lambda batch: self.add_batch(batch, domain, tokens))
 
-    def warn(self) -> list[Finding]:
+    def warn_if_due(self) -> list[Finding]:
         """Findings of a look that is due, which are written to the log; none between two looks.
 
         All looks together find something false with a probability of `LEVEL`.
@@ -512,14 +514,14 @@ def _batch_column(batch: Any, name: str) -> Iterable[Any]:
     )
 
 
-def tokens_of_rows(batch: Any) -> list[float]:
+def trained_tokens_of_rows(batch: Any) -> list[float]:
     """Tokens of each row of a batch: labels that count, else the attention mask, else lengths.
 
     Raises:
         InputError: the batch has none of these.
     """
     if isinstance(batch, Sequence) and not isinstance(batch, str):
-        return [tokens_of_rows({k: [v] for k, v in row.items()})[0] for row in batch]
+        return [trained_tokens_of_rows({k: [v] for k, v in row.items()})[0] for row in batch]
     if "labels" in batch:
         return [float((np.asarray(row) != -100).sum()) for row in batch["labels"]]
     if "attention_mask" in batch:

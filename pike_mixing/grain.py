@@ -21,7 +21,7 @@ import numpy as np
 
 from pike_mixing import method_registry
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of_rows
+from pike_mixing.delivered import Delivered, trained_tokens_of_rows
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, rows_of_domains
 
@@ -77,7 +77,7 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
         self.domains, self.batch_rows, self.seed = tuple(datasets), batch_rows, seed
         self._state = self.rule.init(self.domains, seed)
         self.delivered = Delivered(dict.fromkeys(self.domains, 1.0)) if delivered else None
-        self._tokens = tokens or (lambda element: tokens_of_rows([element])[0])
+        self._tokens = tokens or (lambda element: trained_tokens_of_rows([element])[0])
         parents = [d.to_iter_dataset() if isinstance(d, grain.MapDataset) else d
                    for d in datasets.values()]  # fmt: skip
         super().__init__(parents)
@@ -99,7 +99,7 @@ class MixedIterDataset(grain.IterDataset):  # type: ignore[misc]
             row_K = np.bincount(domain_B, minlength=len(self.domains))
             plan = dict(zip(self.domains, row_K.tolist(), strict=True))
             self.delivered.add_rows(domain_B, map(self._tokens, elements), plan)
-            self.delivered.warn()
+            self.delivered.warn_if_due()
 
     def __iter__(self) -> "MixedIterator":
         """From the first element on."""

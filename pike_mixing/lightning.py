@@ -85,7 +85,9 @@ class MixingCallback(Callback):  # type: ignore[misc]
             return
         names = {f"val_loss/{domain}": domain for domain in self.mixing.dataset.domains}
         metrics = trainer.callback_metrics
-        self.mixing.observe_validation({names[n]: float(metrics[n]) for n in names if n in metrics})
+        self.mixing.check_validation_losses(
+            {names[n]: float(metrics[n]) for n in names if n in metrics}
+        )
 
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint holds of the mixing."""

@@ -205,7 +205,7 @@ class Movement:
         return f"by what was measured {values} alone would move a domain's odds by 10 % an update"
 
 
-def can_fail_to_move(method: Method) -> bool:
+def needs_movement_check(method: Method) -> bool:
     """Whether a method follows signals by weights or coefficients, and so can fail to.
 
     One with moments of its own for each domain acts through them, with any coefficients.

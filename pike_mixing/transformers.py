@@ -328,7 +328,7 @@ class MixingCallback(TrainerCallback, ExportableState):  # type: ignore[misc]
     ) -> None:
         """Warns of domains that get worse, with `eval_dataset` a dictionary by domain."""
         names = {f"eval_{domain}_loss": domain for domain in self.mixing.dataset.domains}
-        self.mixing.observe_validation(
+        self.mixing.check_validation_losses(
             {names[n]: loss for n, loss in metrics.items() if n in names}
         )
 

@@ -25,7 +25,7 @@ def main() -> None:
     )
     mixing = Mixing(ScaleFreePiKE(every=5), dataset, model, causal_losses)
     for batch in mixing.data_loader():
-        with fabric.no_backward_sync(model, enabled=not mixing.is_last_micro_batch):
+        with fabric.no_backward_sync(model, enabled=not mixing.is_next_micro_batch_last):
             fabric.backward(mixing.loss(model, batch))
         if mixing.is_step_complete:
             optimizer.step()

@@ -119,7 +119,7 @@ class Features:
         )
         return np.concatenate([weights_SxK, f_SxI], axis=1), f_SxI @ self.target_I
 
-    def slope(self, weights_K: Floats) -> Floats:
+    def expert_loss_slope(self, weights_K: Floats) -> Floats:
         """Derivatives of f_i by w_k, [I, K]: - mean p_k / sum_j w_j p_j."""
         result = []
         for p in self.log_probability:
@@ -181,7 +181,9 @@ def _mixture_of_lowest_prediction(
 
     def slope(weights_K: Floats) -> Floats:
         K = len(weights_K)
-        return (features.target_I + line.c_C[K:]) @ features.slope(weights_K) + line.c_C[:K]
+        return (features.target_I + line.c_C[K:]) @ features.expert_loss_slope(
+            weights_K
+        ) + line.c_C[:K]
 
     result = list(starts)
     for start_K in starts:

@@ -114,7 +114,7 @@ def calibrate_intervals(
     return None if result.held_out is None else intervals_of_held_out_runs(result.held_out)
 
 
-def epoch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
+def epoch_mismatch_warnings(swarm: Swarm, weights_K: Floats) -> list[str]:
     """Warns of domains whose text the runs read far more or less often than the training will.
 
     Args:
@@ -164,7 +164,7 @@ def _fit_warnings(
             )
     else:
         problems.append("nothing was fitted: the mixture is that of one row, with its noise")
-    problems += epoch_warnings(swarm, result.weights_K)
+    problems += epoch_mismatch_warnings(swarm, result.weights_K)
     if fitted_resamples < resamples / 2:
         problems.append(
             f"only {fitted_resamples} of {resamples} resampled tables could be fitted: the "

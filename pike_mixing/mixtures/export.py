@@ -427,7 +427,7 @@ def plan_of_rule(
     place: str,
     steps: int | None = None,
     tokens: float | None = None,
-    shares: Mapping[str, float] | None = None,
+    average_shares: Mapping[str, float] | None = None,
 ) -> Plan:
     """The plan of a rule's settings.
 
@@ -436,7 +436,7 @@ def plan_of_rule(
         place: Where they were set, for messages.
         steps: Of the run.
         tokens: Of the run.
-        shares: What the rule drew on average, where that is known.
+        average_shares: What the rule drew on average, where that is known.
 
     Raises:
         InputError: weights of losses, ramps, or a rule whose weights follow signals: no file of a
@@ -453,12 +453,12 @@ def plan_of_rule(
         if fixed.weights_by_domain is None:
             raise InputError(f"{place}: mixture: give its shares as weights_by_domain")
         return plan_of_shares(fixed.weights_by_domain, place)
-    if rule == "mix" and shares is not None:
+    if rule == "mix" and average_shares is not None:
         parse_settings(Mix, values, place)
-        return plan_of_shares(dict.fromkeys(shares, 1.0), place)
+        return plan_of_shares(dict.fromkeys(average_shares, 1.0), place)
     if rule == "schedule":
         return _plan_of_schedule(parse_settings(Schedule, values, place), place, steps, tokens)
-    if shares is None:
+    if average_shares is None:
         raise InputError(
             f"{place}: rule {rule!r}: its weights follow what it measures, so that no file can "
             "hold them: train with an adapter of pike_mixing, or give shares by --mixture"
@@ -467,7 +467,7 @@ def plan_of_rule(
         f"{rule} changed its shares during training; these are its average shares: nobody has "
         "trained with them as fixed ones"
     )
-    return dataclasses.replace(plan_of_shares(shares, place), warnings=(told,))
+    return dataclasses.replace(plan_of_shares(average_shares, place), warnings=(told,))
 
 
 def _plan_of_schedule(rule: Schedule, place: str, steps: int | None, tokens: float | None) -> Plan:

@@ -235,7 +235,9 @@ class MixedDataset(IterableDataset[Any]):
         ]
         return [row_checks.FilledStream(s, self._union) for s in opened] if self._union else opened
 
-    def compare_rows(self, collate_fn: Callable[[list[Any]], Any], group: parallel.Group) -> None:
+    def refuse_unusable_rows(
+        self, collate_fn: Callable[[list[Any]], Any], group: parallel.Group
+    ) -> None:
         """Compares the domains' first rows, as micro-batches of them, once; on all processes."""
         if self._compared:
             return

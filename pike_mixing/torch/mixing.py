@@ -43,7 +43,7 @@ from torch.utils.data import default_collate
 from pike_mixing import flat_metrics
 from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Ints
-from pike_mixing.delivered import Delivered, tokens_of_rows
+from pike_mixing.delivered import Delivered, trained_tokens_of_rows
 from pike_mixing.errors import InputError, refuse
 from pike_mixing.interface import (
     Method,
@@ -347,7 +347,7 @@ class Mixing(Engine):
 
         Before the first, the rows of the domains are compared.
         """
-        self.dataset.compare_rows(self._collate_fn, self.group)
+        self.dataset.refuse_unusable_rows(self._collate_fn, self.group)
         if self._prepared == self.step:
             return
         if self.dataset.published_step != (
@@ -400,7 +400,7 @@ class Mixing(Engine):
         parallel.sum_in_place([token_K], self.group)
         count = dict(zip(domains, count_K.tolist(), strict=True))
         delivered.add(count, dict(zip(domains, token_K.tolist(), strict=True)), plan=count)
-        delivered.warn()
+        delivered.warn_if_due()
 
     def drop_unfinished_steps(self) -> None:
         """Forgets the rows of steps that have not ended."""
@@ -509,7 +509,7 @@ class Mixing(Engine):
         return made or self._at.has_all_losses
 
     @property
-    def is_last_micro_batch(self) -> bool:
+    def is_next_micro_batch_last(self) -> bool:
         """Whether the next micro-batch is the step's last: its backward pass is to synchronize."""
         return len(self._at.losses) + 1 == len(self._at.domains_of)
 
@@ -520,7 +520,7 @@ class Mixing(Engine):
         """Numbers of the last step, and the last statistics, by name: `mixing/weight/<domain>`."""
         return dict(self._metrics)
 
-    def observe_validation(self, losses: Mapping[str, float]) -> list[Alarm]:
+    def check_validation_losses(self, losses: Mapping[str, float]) -> list[Alarm]:
         """Warns in the log `pike_mixing` of domains whose held-out loss has risen: alarms `worse`.
 
         Losses are in nats per token; some domains may be missing. NaN counts as infinite: the model
@@ -532,7 +532,7 @@ class Mixing(Engine):
         domains = self.dataset.domains
         refuse(
             [
-                unknown_name_message(name, domains, "observe_validation")
+                unknown_name_message(name, domains, "check_validation_losses")
                 for name in losses
                 if name not in domains
             ]
@@ -598,7 +598,7 @@ class Mixing(Engine):
 def _target_tokens_per_row(batch: Rows) -> Sequence[float]:
     """Target tokens of each row of a micro-batch."""
     if isinstance(batch, Mapping):
-        return tokens_of_rows(batch)
+        return trained_tokens_of_rows(batch)
     # Of a pair of inputs and labels, the labels.
     last = list(rows.tensors_of_rows(batch))[-1]
     return [float(n) for n in (last.flatten(start_dim=1) != IGNORED).sum(dim=1)]

@@ -21,7 +21,7 @@ from pike_mixing.alarms import Alarm, Watch
 from pike_mixing.arrays import Floats, Ints
 from pike_mixing.errors import InputError
 from pike_mixing.interface import Method, Needs, Signals, State, Statistics
-from pike_mixing.moved_rows import Movement, can_fail_to_move
+from pike_mixing.moved_rows import Movement, needs_movement_check
 from pike_mixing.torch import parallel
 from pike_mixing.torch.step_gradient import StepResult
 from pipeline import settings
@@ -141,7 +141,7 @@ def build_alarm_watch(method: Method, work: settings.Run, epoch_rows: dict[str, 
         epoch_rows=epoch_rows,
         adapts=method.needs() != Needs(),
         **dataclasses.asdict(limits),
-        movement=movement if can_fail_to_move(method) else None,
+        movement=movement if needs_movement_check(method) else None,
     )
 
 

@@ -51,7 +51,7 @@ def test_features_by_hand():
     assert_allclose(feature_SxC, np.column_stack([[0.5, 1], [0.5, 0], expected_S]))
     assert_allclose(base_S, expected_S)
     # The first slope is the mean of 0.8 / 0.5 and 0.5 / 0.3, the second of 0.2 / 0.5 and 0.1 / 0.3.
-    assert_allclose(features.slope(np.array([0.5, 0.5])), [[-49 / 30, -11 / 30]])
+    assert_allclose(features.expert_loss_slope(np.array([0.5, 0.5])), [[-49 / 30, -11 / 30]])
 
 
 @pytest.mark.parametrize("target", [{"code": 2, "prose": 5, "web": 3}, None])

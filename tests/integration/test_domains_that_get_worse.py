@@ -31,18 +31,18 @@ def told(caplog):
 def test_a_rise_is_told_once_across_a_resume(caplog):
     dataset = MixedDataset({"a": [1.0, 2.0], "b": [3.0, 4.0]}, 2)
     mixing = Mixing("mix", dataset, nn.Linear(1, 1))
-    assert mixing.observe_validation({"a": 2.0, "b": 3.0}) == []
-    ((step, kind, domain, message),) = mixing.observe_validation({"b": 3.25})
+    assert mixing.check_validation_losses({"a": 2.0, "b": 3.0}) == []
+    ((step, kind, domain, message),) = mixing.check_validation_losses({"b": 3.25})
     assert (step, kind, domain) == (0, "worse", "b")
     assert "its held-out loss is 3.250, 0.250 nats above that at step 0" in message
     assert told(caplog) == [f"step 0: {message}"]
     later = Mixing("mix", dataset, nn.Linear(1, 1))
     later.load_state_dict(json.loads(json.dumps(mixing.state_dict())))
-    assert later.observe_validation({"b": 3.5}) == []
-    assert [alarm.domain for alarm in later.observe_validation({"a": 2.0625})] == ["a"]
+    assert later.check_validation_losses({"b": 3.5}) == []
+    assert [alarm.domain for alarm in later.check_validation_losses({"a": 2.0625})] == ["a"]
     # A model that diverged.
-    assert later.observe_validation({"a": 2.0}) == []
-    ((*_, domain, message),) = later.observe_validation({"a": float("nan")})
+    assert later.check_validation_losses({"a": 2.0}) == []
+    ((*_, domain, message),) = later.check_validation_losses({"a": float("nan")})
     assert domain == "a"
     assert "its held-out loss is inf" in message
 

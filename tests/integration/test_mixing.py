@@ -297,7 +297,7 @@ def test_the_training_loss_weighs_as_the_method_says():
         (lambda: mixing_of(AdaTask()), "AdaTask needs an optimizer .*: give `optimizer`"),
         (lambda: mixing_of(DoReMi(reference="r")), "a frozen reference model: give `excess_fn"),
         (
-            lambda: mixing_of("mix").observe_validation({"aa": 2.0}),
+            lambda: mixing_of("mix").check_validation_losses({"aa": 2.0}),
             "'aa' is unknown: did you mean 'a'",
         ),
         (lambda: mixing_of("mix", rounding="sistematic"), "rounding: 'sistematic': take largest-"),

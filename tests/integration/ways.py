@@ -305,7 +305,7 @@ def fabric(way):
     model, optimizer = made.setup(way.model, way.optimizer)
     mixing = way.mixing(model)
     for batch in mixing.data_loader():
-        with made.no_backward_sync(model, enabled=not mixing.is_last_micro_batch):
+        with made.no_backward_sync(model, enabled=not mixing.is_next_micro_batch_last):
             made.backward(mixing.loss(model, batch))
         if mixing.is_step_complete:
             way.clip()

@@ -101,7 +101,7 @@ def test_rare_long_rows_that_have_not_come_accuse_no_one(shares, batch):
             domain_B = draw.choice(len(shares), batch, p=row_K / row_K.sum())
             is_long_B = (domain_B == 0) & (draw.random(batch) < 1 / 50)
             came.add_rows(domain_B, np.where(is_long_B, 100, 1))
-            found += came.warn() + (list(came.report().findings) if step % 20 == 0 else [])
+            found += came.warn_if_due() + (list(came.report().findings) if step % 20 == 0 else [])
         false += bool(found)
     assert false <= 1
 
@@ -147,7 +147,7 @@ def test_shares_that_change_within_the_run_accuse_no_one():
             a = 0.1 if step < 200 else 0.9
             domain_B = draw.choice(2, 8, p=np.array([10 * a, 1 - a]) / (9 * a + 1))
             came.add_rows(domain_B, 1 + 9 * domain_B, {"a": a, "b": 1 - a})
-            came.warn()
+            came.warn_if_due()
         assert came.report().findings == ()
     # At the end of another run a has no row, nor was it to have one.
     came = Delivered({"a": 1, "b": 1}, of="rows")
@@ -241,11 +241,11 @@ def test_batches_of_columns_and_their_tokens_are_read():
     assert list(came.watch([batch])) == [batch]
     assert came.report().tokens_K.tolist() == [2, 1]
     del batch["labels"]
-    assert delivered.tokens_of_rows({"attention_mask": [[1, 1, 0]], "input_ids": [[1, 1, 1]]}) == [
-        2
-    ]
-    assert delivered.tokens_of_rows(batch) == [4, 4]
-    assert delivered.tokens_of_rows([{"input_ids": [1, 2]}, {"input_ids": [1]}]) == [2, 1]
+    assert delivered.trained_tokens_of_rows(
+        {"attention_mask": [[1, 1, 0]], "input_ids": [[1, 1, 1]]}
+    ) == [2]
+    assert delivered.trained_tokens_of_rows(batch) == [4, 4]
+    assert delivered.trained_tokens_of_rows([{"input_ids": [1, 2]}, {"input_ids": [1]}]) == [2, 1]
 
 
 def test_a_log_of_steps_or_of_rows_is_read(said, tmp_path):

@@ -10,7 +10,7 @@ from watched import Watched
 from pike_mixing import interface, method_registry
 from pike_mixing.alarms import AlarmLimits
 from pike_mixing.interface import Statistics
-from pike_mixing.moved_rows import can_fail_to_move
+from pike_mixing.moved_rows import needs_movement_check
 from pipeline import settings
 from pipeline.training.step_log import build_alarm_watch
 
@@ -162,7 +162,7 @@ def test_measured_statistics_propose_coefficients(caplog):
 
 def test_which_methods_can_fail_to_move():
     built = {
-        rule: can_fail_to_move(method_registry.build_method(rule, method, "method"))
+        rule: needs_movement_check(method_registry.build_method(rule, method, "method"))
         for rule, method in {
             "mix": {},
             "random": {},
