@@ -154,7 +154,7 @@ def _build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_table_and_finder_options(command: Any) -> None:
+def _add_reading_and_fitting_options(command: Any) -> None:
     about = "the second file of a pair in Olmix's form, whose first is the table: losses by run"
     command.add_argument("--metrics", type=Path, help=about)
     about = "only rows with these values: --where parameters=1e6 run=1..64"
@@ -195,7 +195,7 @@ def _add_arguments_of_fit(command: Any) -> None:
     command.add_argument(
         "--target", nargs="+", action="append", required=True, metavar="LOSS[=WEIGHT]", help=about
     )
-    _add_table_and_finder_options(command)
+    _add_reading_and_fitting_options(command)
     about = "size to which the losses are extrapolated first: --at parameters=1e9 tokens=2.5e10"
     command.add_argument("--at", nargs="+", default=[], metavar="SIZE=NUMBER", help=about)
     about = "tables of drawn mixtures for the uncertainty (default: 100)"
@@ -217,7 +217,7 @@ def _add_arguments_of_stages(command: Any) -> None:
     command.add_argument("--eta", type=float, default=1.0, help="Aioli's (default: 1)")
     about = "the column that names a row's run (default: run); its step is `tokens`"
     command.add_argument("--run-column", default="run", metavar="NAME", help=about)
-    _add_table_and_finder_options(command)
+    _add_reading_and_fitting_options(command)
 
 
 def _add_arguments_of_design(command: Any) -> None:
@@ -236,7 +236,7 @@ def _add_arguments_of_design(command: Any) -> None:
     command.add_argument("--prior", nargs="+", default=[], metavar="DOMAIN=WEIGHT", help=about)
     about = "of the Dirichlet distribution; 1 draws evenly (default: 1)"
     command.add_argument("--concentration", type=float, default=1.0, help=about)
-    _add_table_and_finder_options(command)
+    _add_reading_and_fitting_options(command)
 
 
 def methods_text(arguments: argparse.Namespace) -> str:

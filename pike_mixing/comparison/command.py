@@ -239,6 +239,6 @@ def noise_and_exit_code(arguments: argparse.Namespace) -> tuple[str, int]:
     found = evaluations.merge_logs_of_each_evaluation(read)
     if evaluations.is_each_on_its_own_side(found):
         found = evaluations.move_to_side(read, found, long_table.EVERY)
-    evaluations.average_repeats(read, found)
+    evaluations.average_evaluations_of_same_weights(read, found)
     columns = _choose_and_check_columns(read)
     return noise.noise_text(read, columns, arguments.missing, arguments.format), 0

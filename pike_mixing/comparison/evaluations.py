@@ -36,7 +36,7 @@ def merge_logs_by_trained_model(scores: Scores) -> None:
         InputError: a side has several evaluations of a task under one model's name, and nothing
             says what they are; or as `merge_logs_of_each_evaluation`.
     """
-    average_repeats(scores, merge_logs_of_each_evaluation(scores))
+    average_evaluations_of_same_weights(scores, merge_logs_of_each_evaluation(scores))
 
 
 def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
@@ -74,7 +74,7 @@ def merge_logs_of_each_evaluation(scores: Scores) -> list[Evaluation]:
     return result
 
 
-def average_repeats(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
+def average_evaluations_of_same_weights(scores: Scores, evaluations: Sequence[Evaluation]) -> None:
     """Makes one run of evaluations of the same weights: an item's score is their mean.
 
     Raises:

@@ -384,7 +384,7 @@ def read_source_file(source_file: SourceFile) -> Iterator[Document]:
     with source_file.explain_read_errors():
         size = source_file.path.stat().st_size
         if size:
-            file_kinds.refuse_wrong_file_kind(source_file.path, source_file.place)
+            file_kinds.refuse_content_unlike_suffix(source_file.path, source_file.place)
     for document in FORMATS[suffix_with_compression(source_file.name)](source_file) if size else ():
         given = True
         yield document

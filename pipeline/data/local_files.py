@@ -131,7 +131,7 @@ class LocalSource(LocalSettings, Source):
         is_text = file_formats.suffix_with_compression(name) in file_formats.TEXT
         is_cut = self.documents != "file"
         if is_text and not (is_cut or further or self.validation_files is not None):
-            file_kinds.refuse_wrong_file_kind(path)
+            file_kinds.refuse_content_unlike_suffix(path)
             raise InputError(
                 f"{path} is the only file, and a text file is one document, of which a corpus "
                 f"needs some to train on and some for validation: {CUT}, or name more files"

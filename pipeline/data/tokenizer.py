@@ -192,7 +192,7 @@ class Tokenizer:
         """
         if not path.is_file():
             raise InputError(f"{path} does not exist: make the tokenizer first, or check the path")
-        file_kinds.refuse_wrong_file_kind(path)
+        file_kinds.refuse_content_unlike_suffix(path)
         content, place = path.read_bytes(), str(path)
         kind = JsonPieces if is_json_tokenizer(content) else _SentencePieces
         self._pieces: JsonPieces | _SentencePieces = kind(content, place)
@@ -290,7 +290,7 @@ def build_tokenizer(settings_file: Path, sources: Sequence[Path], out: Path) -> 
 
 def piece_ids_of_file(path: Path) -> dict[str, int]:
     """Ids of the pieces of a model file that somebody gives."""
-    file_kinds.refuse_wrong_file_kind(path)
+    file_kinds.refuse_content_unlike_suffix(path)
     content = path.read_bytes()
     if is_json_tokenizer(content):
         return json_tokenizer.piece_ids(json_tokenizer.parse_tokenizer_json(content, str(path)))
@@ -314,7 +314,7 @@ def _read_model_file(
             f"{setting}.sha256: {path} has SHA-256 {result}, not {settings.sha256}: fetch it anew"
         )
     content, place = path.read_bytes(), f"{setting}.{key}: {path}"
-    file_kinds.refuse_wrong_file_kind(path, place)
+    file_kinds.refuse_content_unlike_suffix(path, place)
     if is_json_tokenizer(content):
         if settings.end is None:
             raise InputError(

@@ -182,10 +182,10 @@ def _choose_passages(
         hash_S = window_hashes(token_T, choice.candidate)
         may_S = word_start_V[token_T[: len(hash_S)]] if words else np.ones(len(hash_S), bool)
         result.append(_Passage(f"{key:016x}", token_T, np.flatnonzero(may_S), hash_S[may_S]))
-    return _restrict_passages_to_unseen_starts(result, train, choice)
+    return _drop_seen_starts_within_each_passage(result, train, choice)
 
 
-def _restrict_passages_to_unseen_starts(
+def _drop_seen_starts_within_each_passage(
     passages: Sequence[_Passage], train: Corpus, choice: Choice
 ) -> list[_Passage]:
     """Every passage, with those of its starts that the training text does not have, if any."""

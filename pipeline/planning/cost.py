@@ -110,7 +110,7 @@ def _device_bill(work: JobEstimates) -> dict[str, Any]:
         }
         for rule, some in by_rule.items()
     ]
-    on_cores, runs = work.device.hours_of == "core", work.runs_trained_or_refused()
+    on_cores, runs = work.device.hours_of == "core", work.runs_to_train_even_if_refused()
     return {
         "device": work.device.name,
         "processes": work.processes,
@@ -183,7 +183,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         "",
         _aligned_table(titles, rows),
         "",
-        *([_longest_run_per_model_table(work), ""] if work.runs_trained_or_refused() else []),
+        *([_longest_run_per_model_table(work), ""] if work.runs_to_train_even_if_refused() else []),
         f"in all: {sum(one['hours'] for one in rules):,.1f} {device.hours_of}-hours"
         + _local_time_suffix(bill),
         *_hours_by_seed_lines(work),
@@ -198,7 +198,9 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
         f"tokenizer {name}: its file is not here: {ASSUMED_PIECES:,} pieces are assumed"
         for name in work.tokenizers_of_unknown_size()
     ]
-    own = sorted({plan.runs[run]["rule"] for run in work.runs_trained_or_refused()} - RULES.keys())
+    own = sorted(
+        {plan.runs[run]["rule"] for run in work.runs_to_train_even_if_refused()} - RULES.keys()
+    )
     lines += [
         f"rule {r}: `pike plan` does not load your class: its runs are counted as those of mix"
         for r in own
@@ -209,7 +211,7 @@ def _bill_text(work: JobEstimates, bill: dict[str, Any]) -> str:
 def _longest_run_per_model_table(work: JobEstimates) -> str:
     """A line for each model in each scenario, of the run that takes longest."""
     groups = defaultdict[tuple[str, str], list[str]](list)
-    for run in work.runs_trained_or_refused():
+    for run in work.runs_to_train_even_if_refused():
         values = work.plan.runs[run]
         groups[values["scenario"], values["model_name"]].append(run)
     titles = ("longest run", "parameters", "FLOPs", "devices", "memory each", "hours")
@@ -237,7 +239,7 @@ def _hours_by_seed_lines(work: JobEstimates) -> Iterator[str]:
     """
     requested, hours = set(work.plan.requested), defaultdict[str, float](float)
     runs, named = Counter[str](), work.plan.names_by_rule()
-    for run in work.runs_trained_or_refused():
+    for run in work.runs_to_train_even_if_refused():
         if work.explain_refusal(run):
             continue
         part = (

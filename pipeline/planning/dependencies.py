@@ -177,7 +177,7 @@ def mixture_or_grid_of_run(config: Config, run: RunName) -> MixtureName | None:
     values = mixture_or_grid_settings(config, named)
     swarm = config["swarms"][values["swarm"]] if "swarm" in values else {}
     model = values.get("model", swarm.get("model", run.model))
-    seed = _seeds_or_default(values, swarm.get("seed", run.seed))[0]
+    seed = _seeds_or_single_seed(values, swarm.get("seed", run.seed))[0]
     return MixtureName(run.scenario, model, named, seed)
 
 
@@ -190,12 +190,12 @@ def proxy_runs(config: Config, mixture_or_grid: MixtureName) -> list[RunName]:
     return [
         RunName(mixture_or_grid.scenario, mixture_or_grid.model, method, seed)
         for method in [*swarm, *values.get("methods", [])]
-        for seed in _seeds_or_default(values, mixture_or_grid.seed)
+        for seed in _seeds_or_single_seed(values, mixture_or_grid.seed)
     ]
 
 
-def _seeds_or_default(search: Config, default: int) -> Sequence[int]:
-    return search.get("seeds", (default,))
+def _seeds_or_single_seed(search: Config, default_seed: int) -> Sequence[int]:
+    return search.get("seeds", (default_seed,))
 
 
 def runs_to_evaluate(config: Config, all_runs: Iterable[RunName]) -> list[RunName]:

@@ -133,7 +133,7 @@ class JobEstimates:
             if self.targets or work.rule != "database_of_selection":
                 yield work
 
-    def runs_trained_or_refused(self) -> list[str]:
+    def runs_to_train_even_if_refused(self) -> list[str]:
         """Runs that are trained, refused ones among them."""
         return [run for run in self.plan.runs if ("pretrain", run) in self._needed_jobs]
 
@@ -152,7 +152,7 @@ class JobEstimates:
             if (job := waiting.pop()) not in result:
                 result.add(job)
                 read = reads.job_inputs(*job).made_paths()
-                waiting += [self.plan.maker_by_declared_path[path] for path in read]
+                waiting += [self.plan.maker_by_manifest_or_tokenizer_path[path] for path in read]
         return result
 
     def _maker_of_target_file(self, target: str) -> WorkName:

@@ -187,9 +187,9 @@ class PlanComparison:
 
         So it may where work has lost its manifest alone.
         """
-        if path not in self.plan.maker_by_declared_path:
+        if path not in self.plan.maker_by_manifest_or_tokenizer_path:
             return False
-        maker = self.plan.maker_by_declared_path[path]
+        maker = self.plan.maker_by_manifest_or_tokenizer_path[path]
         stage = MADE[reader_rule].stage or reader_rule
         if self._is_manifest_alone_lost(path):
             return True
@@ -203,7 +203,7 @@ class PlanComparison:
     def _may_change_output(self, rule: str, name: str) -> bool:
         """Whether a piece of work may come out otherwise, not what is recorded with it alone."""
         other = any(one.what not in HARMLESS_SETTINGS for one in self.differences(rule, name))
-        makers = self.plan.maker_by_declared_path
+        makers = self.plan.maker_by_manifest_or_tokenizer_path
         reads = self.inputs.job_inputs(rule, name).made_paths()
         return (
             (other and self.is_different_and_untouched(rule, name))
@@ -220,7 +220,7 @@ class PlanComparison:
         patterns = [f"{place.name.partition('.')[0]}.*"]
         if place.name == atomic_files.MANIFEST:
             # The workflow writes settings beside a run, whether or not it is there.
-            is_run = self.plan.maker_by_declared_path[path].rule == "pretrain"
+            is_run = self.plan.maker_by_manifest_or_tokenizer_path[path].rule == "pretrain"
             patterns = ["*.parquet", "checkpoints/*"] if is_run else ["*"]
         return any(any(place.parent.glob(pattern)) for pattern in patterns)
 

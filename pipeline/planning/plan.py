@@ -166,7 +166,7 @@ class Plan:
         return [WorkName(rule, n) for rule, names in self.names_by_rule().items() for n in names]
 
     @functools.cached_property
-    def maker_by_declared_path(self) -> dict[str, WorkName]:
+    def maker_by_manifest_or_tokenizer_path(self) -> dict[str, WorkName]:
         """The work that makes a file, by the path of its manifest or of its tokenizer."""
         models = {
             f"{self.results}/tokenizers/{name}.model": WorkName("tokenizer", name)
@@ -179,7 +179,7 @@ class Plan:
         at = Path(os.path.normpath(file))
         places = [at, made_from.manifest_beside(at)]
         places += [folder / MANIFEST for folder in (at, *at.parents)]
-        makers = self.maker_by_declared_path
+        makers = self.maker_by_manifest_or_tokenizer_path
         return next((made for p in places if (made := makers.get(str(p)))), None)
 
     def settings_by_path(self) -> dict[str, Settings]:

@@ -384,7 +384,7 @@ def _run_entries(registration: Registration, case: _StepsCase) -> Iterator[dict[
             }
 
 
-def write_configuration_and_summarise(given: Path, out: Path) -> str:
+def write_configuration_and_summarise(registration_file: Path, out: Path) -> str:
     """Writes the configuration of a registration as YAML; returns a line for each scenario.
 
     Raises:
@@ -395,10 +395,10 @@ def write_configuration_and_summarise(given: Path, out: Path) -> str:
         raise InputError(
             f"--out: {out} was not made by `pike scenarios`: give another place, or delete it"
         )
-    chosen = read_registration(given)
+    chosen = read_registration(registration_file)
     config = workflow_configuration(chosen)
-    planner.plan(shorthand.expand_shorthand(config), str(given))
-    head = f"{FIRST_WORDS}{given}`: change that file.\n"
+    planner.plan(shorthand.expand_shorthand(config), str(registration_file))
+    head = f"{FIRST_WORDS}{registration_file}`: change that file.\n"
     text = yaml.safe_dump(config, sort_keys=False, width=120, default_flow_style=None)
     with atomic_files.atomic_write(out) as file:
         file.write_text(head + text, encoding="utf-8")

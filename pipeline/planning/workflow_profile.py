@@ -203,21 +203,26 @@ def read_profile(
         for rule in named:
             if rule not in RULES:
                 raise InputError(unknown_name_message(rule, RULES, f"{where}: rule"))
-    chosen = {rule: {n: _plain_text(v) for n, v in own.items()} for rule, own in resources.items()}
+    chosen = {
+        rule: {n: _unwrapped_unquoted_text(v) for n, v in own.items()}
+        for rule, own in resources.items()
+    }
     for rule, values in chosen.items():
         for name, value in values.items():
             is_read_for_rule = rule in READ_FOR.get(name, (rule,))
             _check_resource(f"set-resources of {rule}: {name}", name, value, is_read_for_rule)
         _refuse_other_device(rule, values)
         _refuse_idle_gpus(rule, values)
-    of_all = {name: _plain_text(value) for name, value in defaults.items()}
+    of_all = {name: _unwrapped_unquoted_text(value) for name, value in defaults.items()}
     if "gpu" in of_all:
         raise InputError(f"default-resources: gpu: {of_all['gpu']}: {OTHER_WORDS['gpus']}")
     for name, value in of_all.items():
         # Of what is read rule by rule, a time limit alone may be that of all.
         is_read_for_rule = name not in READ_FOR or name == "longest"
         _check_resource(f"default-resources: {name}", name, value, is_read_for_rule)
-    return Profile(chosen, {rule: _plain_text(value) for rule, value in threads.items()}, of_all)
+    return Profile(
+        chosen, {rule: _unwrapped_unquoted_text(value) for rule, value in threads.items()}, of_all
+    )
 
 
 def refuse_misread_profile(path: Path) -> None:
@@ -259,7 +264,7 @@ def _resources_by_place(content: Mapping[str, Any]) -> dict[tuple[str, str], Any
     }
 
 
-def _plain_text(value: Any) -> str:
+def _unwrapped_unquoted_text(value: Any) -> str:
     # Snakemake wraps a value; on the command line it may stand in quotes.
     return str(getattr(value, "raw", value)).strip("'\"")
 

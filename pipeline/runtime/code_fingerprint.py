@@ -362,7 +362,7 @@ def _digest_and_imports_text(path: Path) -> str:
         return atomic_files.sha256(path)[:16]
     code = _DropDocsAndTypeChecking().visit(_parse_source(path))
     shape = hashlib.sha256(_canonical_text(code).encode()).hexdigest()[:16]
-    return " ".join([shape, *sorted(_imports_of_code(code))])
+    return " ".join([shape, *sorted(_imported_dotted_names(code))])
 
 
 class _DropDocsAndTypeChecking(ast.NodeTransformer):
@@ -383,7 +383,7 @@ class _DropDocsAndTypeChecking(ast.NodeTransformer):
         return node.orelse if "TYPE_CHECKING" in ast.unparse(node.test) else node
 
 
-def _imports_of_code(code: ast.Module) -> set[str]:
+def _imported_dotted_names(code: ast.Module) -> set[str]:
     """The names that a module imports, relative ones with dots."""
     result: set[str] = set()
     packages: dict[str, str] = {}

@@ -76,7 +76,7 @@ def _starts_with_magic_not_text(head: bytes, magic: bytes) -> bool:
     return head.startswith(magic) and (not magic.isalnum() or bool(re.search(rb"[\0-\x08]", head)))
 
 
-def refuse_wrong_file_kind(path: Path, place: str | None = None) -> None:
+def refuse_content_unlike_suffix(path: Path, place: str | None = None) -> None:
     """Refuses a file whose first bytes are not of what its name says; messages call it `place`."""
     with path.open("rb") as file:
         refuse_wrong_first_bytes(file.read(HEAD), path, place)

@@ -25,7 +25,7 @@ def read_model_settings_from_config(path_text: str, setting: str) -> dict[str, A
     path = Path(path_text) / "config.json" if Path(path_text).is_dir() else Path(path_text)
     if not path.is_file():
         raise InputError(f"{setting}: {path} does not exist: name a folder with a config.json")
-    file_kinds.refuse_wrong_file_kind(path)
+    file_kinds.refuse_content_unlike_suffix(path)
     values = atomic_files.read_json_mapping(path)
     result = {
         ours: next((values[name] for name in theirs if isinstance(values.get(name), int)), None)
@@ -64,7 +64,7 @@ def folder_weights_digest(folder: Path) -> str:
     if not files:
         raise InputError(f"{folder} has no weights (*.safetensors): leave `continued` out")
     for path in files:
-        file_kinds.refuse_wrong_file_kind(path)
+        file_kinds.refuse_content_unlike_suffix(path)
     known = checksums.DigestCache(checksums.MEMORY)
     result = atomic_files.json_digest({path.name: known.sha256(path) for path in files})
     known.save()

@@ -23,7 +23,7 @@ def read_records_by_suffix(path: Path, remedy: str) -> Iterator[Any]:
     """
     place = str(path)
     try:
-        file_kinds.refuse_wrong_file_kind(path)
+        file_kinds.refuse_content_unlike_suffix(path)
         if path.suffix == ".parquet":
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches():

@@ -64,7 +64,7 @@ def read_inputs(
     read = [corpora / domain / atomic_files.MANIFEST for domain in work.domains]
     read += [] if mixture is None else [mixture]
     read += [] if reference is None else [reference / atomic_files.MANIFEST]
-    snapshot = made_from.InputSnapshot("pretrain", code_modules(work), inputs=read)
+    snapshot = made_from.InputSnapshot("pretrain", root_code_modules(work), inputs=read)
     opened_corpora = _open_training_splits(corpora, work)
     _refuse_missing_or_needless_inputs(work, method, reference, mixture)
     identity: dict[str, Any] = {"corpora": {d: c.fingerprint for d, c in opened_corpora.items()}}
@@ -265,7 +265,7 @@ def refuse_too_few_joined_devices(requested: int, device: torch.device) -> None:
         )
 
 
-def code_modules(work: settings.Run) -> tuple[str, ...]:
+def root_code_modules(work: settings.Run) -> tuple[str, ...]:
     """The modules whose code a run is a function of."""
     rule = RULES.get(work.rule, work.rule).partition(":")[0]
     foreign = ("pipeline.model.transformers_model",) if work.model.architecture else ()

@@ -198,7 +198,7 @@ class _Training:
                 given.held_out, recipe.length, work.seed, "validation"
             )
         self.train_rows = mixtures["train"]
-        code = inputs.code_modules(work)
+        code = inputs.root_code_modules(work)
         identity = {
             "run": values,
             **made_from.code_and_versions("pretrain", code),

@@ -50,7 +50,7 @@ def planned_jobs(plan, target):
     todo = [(kind, "" if kind == "article" else target)]
     while todo:
         read = reads.job_inputs(*todo.pop()).made_paths()
-        new = {plan.maker_by_declared_path[path] for path in read} - found
+        new = {plan.maker_by_manifest_or_tokenizer_path[path] for path in read} - found
         found |= new
         todo += new
     return {job for job in found if job[0] in JOBS}
