@@ -140,7 +140,7 @@ def _trial_lines(trial: Trial) -> list[str]:
         "each trained on a different mixture.",
         f"Tested on {N} public models of 1B parameters, for two losses: on web text (left), and "
         "the mean of 13 domains (right).",
-        "For each of the two, the loss of every model is predicted from its mixture, and the model "
+        "Both losses of every model are predicted from its mixture. In each column, the model "
         "with the lowest prediction is chosen.",
         "Losses are in nats per token. In parentheses: 95 % bootstrap intervals.",
         "",

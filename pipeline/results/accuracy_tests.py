@@ -90,7 +90,7 @@ def fill_accuracy_tests(measured: MeasuredResults) -> None:
     for _, block in itertools.groupby(result, key=attrgetter("table_block")):
         tested = list(block)
         families: dict[bool, list[AccuracyComparison]] = defaultdict(list)
-        for one in [*tested, *_means_over_tasks(tested, measured.mean_tasks)]:
+        for one in [*tested, *_means_over_tasks(tested, measured.tasks_in_mean)]:
             families[one.estimate.has_enough_for_verdict].append(one)
         for family in families.values():
             p_M = [one.p if one.against in references else None for one in family]

@@ -25,7 +25,7 @@ from pipeline.results import (
     speedups,
     sql_views,
 )
-from pipeline.results.database_reader import write_ahead_log_path
+from pipeline.results.database_reader import duckdb_wal_path
 from pipeline.results.experiment import Experiment, read_experiment
 from pipeline.results.measured_results import MeasuredResults
 from pipeline.results.record_loader import RECORDS, insert_listed_records, insert_rows
@@ -69,7 +69,7 @@ def write_database(
             with duckdb.connect(str(partial)) as connection:
                 _fill_tables(connection, experiment, recorded, loader)
             # Of the database that is replaced: to this one its changes do not belong.
-            write_ahead_log_path(out).unlink(missing_ok=True)
+            duckdb_wal_path(out).unlink(missing_ok=True)
     # A commit that the disk does not take is an error of the transaction.
     except (duckdb.IOException, duckdb.FatalException, duckdb.TransactionException) as error:
         first = str(error).splitlines()[0]

@@ -131,7 +131,7 @@ def _count_runs_serving_others(
     )
 
 
-def write_ahead_log_path(database: Path) -> Path:
+def duckdb_wal_path(database: Path) -> Path:
     """Where DuckDB keeps changes of a database that are not in its file yet."""
     return database.with_name(f"{database.name}.wal")
 
@@ -154,7 +154,7 @@ def connect(database: Path) -> duckdb.DuckDBPyConnection:
             + (f"; here are databases of some runs (--database): {some}" if some else "")
         )
     output_root.refuse_path_unfit_for_duckdb(database)
-    if os.path.lexists(changes := write_ahead_log_path(database)):
+    if os.path.lexists(changes := duckdb_wal_path(database)):
         raise InputError(
             f"{changes} holds changes by a program that writes to {database}, or that was stopped "
             "while it did, and no result is made with them: end that program, or delete them with "

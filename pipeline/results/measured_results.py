@@ -136,7 +136,7 @@ class MeasuredResults:
         return [AnsweredTask(*row) for row in self.connection.execute(ANSWERED).fetchall()]
 
     @functools.cached_property
-    def mean_tasks(self) -> set[ScenarioAndTask]:
+    def tasks_in_mean(self) -> set[ScenarioAndTask]:
         """The tasks that means over tasks are over."""
         return set(self.connection.execute("select scenario, task from mean_tasks").fetchall())
 

@@ -168,7 +168,7 @@ def _experiment_facts(
         "config": yaml.safe_dump(experiment.config, sort_keys=False, allow_unicode=True, width=96),
         "deviations": report_facts.deviation_rows(),
         "claims": report_facts.claim_groups_by_verdict(connection),
-        "origins": report_facts.runs_by_scenario_model_method(connection),
+        "origins": report_facts.run_groups_with_lineage(connection),
         "sources": report_facts.source_rows(connection),
         "code": report_facts.code_rows_per_stage(connection),
         "versions": report_facts.version_texts(connection),

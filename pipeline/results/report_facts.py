@@ -88,7 +88,7 @@ def run_group_anchor(scenario_model_method: str) -> str:
     return f"made-{scenario_model_method.replace('/', '-')}"
 
 
-def runs_by_scenario_model_method(connection: duckdb.DuckDBPyConnection) -> list[Row]:
+def run_groups_with_lineage(connection: duckdb.DuckDBPyConnection) -> list[Row]:
     """How each number was made: runs by scenario, model and method, down to text and code."""
     result = query_rows(
         connection,

@@ -209,7 +209,7 @@ def _mean_loss_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
 def _mean_accuracy_curves(measured: MeasuredResults) -> Iterator[_MeanCurves]:
     """Curves of the mean over tasks (mean_tasks), which all checkpoints must have answered."""
     block = attrgetter("scenario", "model", "shots", "formulation")
-    tasks = [t for t in measured.answered_tasks if (t.scenario, t.task) in measured.mean_tasks]
+    tasks = [t for t in measured.answered_tasks if (t.scenario, t.task) in measured.tasks_in_mean]
     for (scenario, model, shots, formulation), same in itertools.groupby(
         sorted(tasks, key=block), key=block
     ):

@@ -132,14 +132,14 @@ class DigestCache:
         return self.sha256(Path(path)) if Path(path).is_file() else None
 
     @functools.cache  # noqa: B019 - there are few of these in a process.
-    def manifest_digest_if_read_partly(self, path: str, reader: str) -> str | None:
+    def digest_of_used_manifest_parts_or_none(self, path: str, reader: str) -> str | None:
         """Digest of what the stage `reader` uses of a manifest; looked up once.
 
         None where there is no file, or the stage reads it whole.
         """
         if not Path(path).is_file():
             return None
-        digest = functools.partial(manifests.manifest_digest_if_read_partly, reader=reader)
+        digest = functools.partial(manifests.digest_of_used_manifest_parts_or_none, reader=reader)
         return self.read_cached(Path(path), digest, f" {reader}")
 
     def save(self) -> None:

@@ -86,7 +86,7 @@ class InputSnapshot:
         """Takes digests of files that the stage is about to read; of each once.
 
         `inputs` are manifests (or files) of other stages; of a manifest the work is a function of
-        what it vouches for (`manifests.manifest_digest_if_read_partly`). `given` are files of the
+        what it vouches for (`manifests.digest_of_used_manifest_parts_or_none`). `given` are files of the
         user's own. What is missing is left out: the stage itself says so.
         """
         for paths, digests in ((inputs, self.inputs), (given, self.given)):
@@ -94,7 +94,7 @@ class InputSnapshot:
                 if path not in digests and path.is_file():
                     self._stamps[path] = atomic_files.file_stamp(path)
                     digests[path] = atomic_files.sha256(path)
-                    content = manifests.manifest_digest_if_read_partly(path, self.stage)
+                    content = manifests.digest_of_used_manifest_parts_or_none(path, self.stage)
                     if content and digests is self.inputs:
                         self.content[path] = content
 
@@ -209,7 +209,10 @@ class InputSnapshot:
         if self._stamps[path] == atomic_files.file_stamp(path):
             return False
         if path in self.content:
-            return manifests.manifest_digest_if_read_partly(path, self.stage) != self.content[path]
+            return (
+                manifests.digest_of_used_manifest_parts_or_none(path, self.stage)
+                != self.content[path]
+            )
         return atomic_files.sha256(path) != (self.inputs | self.given)[path]
 
 
@@ -311,7 +314,7 @@ def differences_from_today_if_finished(
     places = {name: os.path.normpath(path.parent / name) for name in result["inputs"]}
     for name, place in places.items():
         if name in result.get("content", {}):
-            digest = cache.manifest_digest_if_read_partly(place, stage)
+            digest = cache.digest_of_used_manifest_parts_or_none(place, stage)
         else:
             digest = cache.sha256_if_present(place)
         now["inputs"][name] = digest or before["inputs"][name]

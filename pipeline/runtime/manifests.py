@@ -201,7 +201,7 @@ OF_MIXTURE = ("weights.parquet", "coefficients.parquet")
 """Records of a run that a mixture is found from, beside its checkpoints."""
 
 
-def manifest_digest_if_read_partly(path: Path, reader: str) -> str | None:
+def digest_of_used_manifest_parts_or_none(path: Path, reader: str) -> str | None:
     """Digest of what the stage `reader` uses of a manifest: where it is the same, so is its work.
 
     These are the files that it lists, and such facts as the reader uses: neither licences and
