@@ -86,8 +86,8 @@ class InputSnapshot:
         """Takes digests of files that the stage is about to read; of each once.
 
         `inputs` are manifests (or files) of other stages; of a manifest the work is a function of
-        what it vouches for (`manifests.digest_of_used_manifest_parts_or_none`). `given` are files of the
-        user's own. What is missing is left out: the stage itself says so.
+        what it vouches for (`manifests.digest_of_used_manifest_parts_or_none`). `given` are files
+        of the user's own. What is missing is left out: the stage itself says so.
         """
         for paths, digests in ((inputs, self.inputs), (given, self.given)):
             for path in paths:
