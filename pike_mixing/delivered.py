@@ -267,9 +267,8 @@ class Delivered:
             InputError: the batch has no such column, or one of its rows is of an unknown domain.
         """
         names = domain(batch) if callable(domain) else _batch_column(batch, domain)
-        lengths = (
-            (tokens or trained_tokens_of_rows)(batch) if tokens or self.of == "tokens" else None
-        )
+        count_tokens = tokens or (trained_tokens_of_rows if self.of == "tokens" else None)
+        lengths = count_tokens(batch) if count_tokens is not None else None
         self.add_rows(names, lengths)
         self.warn_if_due()
 

@@ -181,9 +181,8 @@ def _mixture_of_lowest_prediction(
 
     def slope(weights_K: Floats) -> Floats:
         K = len(weights_K)
-        return (features.target_I + line.c_C[K:]) @ features.expert_loss_slope(
-            weights_K
-        ) + line.c_C[:K]
+        slope_IxK = features.expert_loss_slope(weights_K)
+        return (features.target_I + line.c_C[K:]) @ slope_IxK + line.c_C[:K]
 
     result = list(starts)
     for start_K in starts:
