@@ -225,7 +225,7 @@ def test_a_swarm_may_have_a_smaller_model_and_a_shorter_recipe(chained):
     assert member["model"]["layers"] == 1
     assert member["training"]["steps"] == 90
     assert plan.found == {named("found"): "symbols/pico/found/seed100"}
-    assert plan.runs[named("found")]["training"]["steps"] == 200
+    assert plan.runs[named("found")]["training"]["steps"] == 150
 
 
 def test_mde_wants_an_evaluation_that_keeps_the_losses_of_tokens(chained):

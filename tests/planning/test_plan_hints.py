@@ -67,7 +67,7 @@ def test_values_that_no_run_has_are_told(config):
     ]
 
 
-@pytest.mark.parametrize(("steps", "told"), [(180, False), (91, False), (90, True), (25, True)])
+@pytest.mark.parametrize(("steps", "told"), [(150, False), (76, False), (75, True), (25, True)])
 def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
     values = config()
     values["training"]["short"] = values["training"]["text"] | {"steps": steps, "warmup_steps": 2}
@@ -78,14 +78,14 @@ def test_a_search_by_far_shorter_runs_is_told(config, steps, told):
         {"scenarios": ["installed"], "models": ["nano"], "methods": ["found"], "seeds": [0]}
     )
     plan = planner.plan(values, "mine.yaml")
-    assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 180
+    assert plan.runs["installed/nano/found/seed0"]["training"]["steps"] == 150
     lines = plan_hints.short_proxy_run_hints(plan)
     if not told:
         assert lines == []
         return
     (line,) = lines
     # 20 rows of 64 tokens.
-    what = f"runs of {1280 * steps:,} tokens find it for trainings of 230,400: "
+    what = f"runs of {1280 * steps:,} tokens find it for trainings of 192,000: "
     assert line.startswith(f"mine.yaml: mixtures.best: {what}")
     # Nothing was tested of targets, nor of what reads no losses.
     values["scenarios"]["installed"]["target"] = dict.fromkeys(

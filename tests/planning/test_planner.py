@@ -165,9 +165,9 @@ def test_a_method_may_have_a_recipe_of_its_own(small):
     runs = planned(small).runs
     steps = {name: run["training"]["steps"] for name, run in runs.items() if "seed0" in name}
     assert steps == {
-        "installed/nano/mix/seed0": 180,
-        "installed/nano/longer/seed0": 180,
-        "symbols/nano/mix/seed0": 200,
+        "installed/nano/mix/seed0": 150,
+        "installed/nano/longer/seed0": 150,
+        "symbols/nano/mix/seed0": 150,
         "symbols/nano/longer/seed0": 480,
     }
     assert runs["symbols/nano/longer/seed0"]["method"] == {}
@@ -280,7 +280,7 @@ SWARM = {"runs": 2, "seed": 0}
                 "methods/mix": {"rule": "single", "domain": "code"},
             },
             [
-                "training.text.warmup_steps: must lie between 0 and steps (180)",
+                "training.text.warmup_steps: must lie between 0 and steps (150)",
                 "methods.mix in scenario symbols: domain: 'code' is unknown: known: like-de, ",
             ],
         ),
