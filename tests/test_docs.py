@@ -125,7 +125,9 @@ def test_the_readmes_numbers_are_those_of_their_sources():
 
 def test_the_readme_counts_the_models_of_the_default_experiment():
     plan = planner.plan(planner.read_expanded_config(ROOT / "config.yaml"), "config.yaml")
-    assert f"trains {len(plan.runs)} small models" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert f"trains {len(plan.runs)} small models" in (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_what_is_recorded_is_the_deciding_experiment():
