@@ -242,8 +242,8 @@ FORMATS = {
                 "    )\n)\n",
             )
         },
-        "schema, then Grain 0.2.18 (no torchtitan release has this loader); by hand its main "
-        "branch of August 2026",
+        "schema, then Grain 0.2.18 (no release of torchtitan has this loader yet); by hand: "
+        "torchtitan's main branch of August 2026",
         "to a row",
         forbidden="\n",
         notes=(
@@ -275,7 +275,7 @@ FORMATS = {
     ),
     "litdata": TrainerFormat(
         "litData",
-        "samples, as they were optimized",
+        "samples, as litData's `optimize` stored them",
         {
             "mixture.py": (
                 "from litdata import CombinedStreamingDataset, StreamingDataset\n\n"

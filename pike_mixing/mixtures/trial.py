@@ -158,17 +158,18 @@ def _trial_lines(trial: Trial) -> list[str]:
     return [
         *lines,
         "",
-        "Loss on web text (pile_cc) of the 64 models: up, measured; across, predicted for 1M.",
+        "Loss on web text (pile_cc). Vertical: the measured losses of the 64 models. Horizontal: "
+        "the losses predicted for models of 1M.",
         *draw_scatter(trial.predicted_2xN[0], trial.measured_2xN[0]),
         "",
         "Mixtures for the mean of 13 domains:",
         "",
         *_mixture_lines(trial),
         "",
-        "The column `new` has the lowest predicted loss of all mixtures: for models of 1M "
-        f"{trial.predicted_gain:.3f} below that of equal shares.",
-        f"For models of 1B this is about {worth[0]:.3f} ({worth[1]:.3f} to {worth[2]:.3f}): an "
-        "estimate, since nobody has trained one on it.",
+        "The mixture in the column `new` has the lowest predicted loss. For models of 1M, it is "
+        f"{trial.predicted_gain:.3f} below the loss of equal shares.",
+        f"For models of 1B, the difference is about {worth[0]:.3f} ({worth[1]:.3f} to "
+        f"{worth[2]:.3f}). This is an estimate: nobody has trained a model of 1B on this mixture.",
         "The column `of 64` is the mixture of the chosen model, whose loss was measured.",
     ]
 
@@ -201,7 +202,7 @@ def draw_scatter(predicted_N: Floats, measured_N: Floats) -> list[str]:
     width = max(len(low), len(high))
     left, right = f"{predicted_N.min():.2f}", f"{predicted_N.max():.2f}"
     return [
-        "Each . is a model, : two, # more; X is the chosen model.",
+        "`.` is one model, `:` is two, `#` is three or more, `X` is the chosen model.",
         *(f"{labels.get(y, ''):>{width}} |{''.join(cells[y])}" for y in reversed(range(HEIGHT))),
         " " * width + " +" + "-" * WIDTH,
         f"{'':{width}}  {left}{right:>{WIDTH - len(left)}}",

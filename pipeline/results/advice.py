@@ -486,9 +486,9 @@ def decision_sentences(decision: Row) -> Iterator[str]:
         yield (
             f"Of {compared} none is shown to have a lower validation loss."
             if decision["tested"]
-            else f"The validation documents of {decision['fewest']['domain']} count as only "
-            f"{decision['fewest']['effective']:.1f} documents of equal length, and an answer needs "
-            f"{LEAST_DOCUMENTS}: these runs cannot say which method is better."
+            else f"The validation text of {decision['fewest']['domain']} tells as much as "
+            f"{decision['fewest']['effective']:.1f} documents of equal length would. An answer "
+            f"needs {LEAST_DOCUMENTS}: these runs cannot say which method is better."
             if any(row["effective"] < LEAST_DOCUMENTS for row in decision["rows"])
             else f"No method has {count_with_noun(LEAST_SEEDS, 'seed')}, the least for an answer."
         )

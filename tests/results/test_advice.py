@@ -249,7 +249,7 @@ def test_few_documents_are_the_reason_also_where_losses_are_equal():
     place |= {"fewest": {"domain": "code", "effective": 5.9}}
     told = [*advice.decision_sentences(place | {"size": "1 parameter", "tokens": "2 tokens"})]
     assert told[1:] == [
-        "The validation documents of code count as only 5.9 documents of equal length, and an "
+        "The validation text of code tells as much as 5.9 documents of equal length would. An "
         "answer needs 20: these runs cannot say which method is better.",
         "This was measured with models of 1 parameter after 2 tokens. It may be different for "
         "larger models or longer training: these runs cannot say.",
