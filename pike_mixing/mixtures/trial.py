@@ -142,7 +142,8 @@ def _trial_lines(trial: Trial) -> list[str]:
         "the mean of 13 domains (right).",
         "Both losses of every model are predicted from its mixture. In each column, the model "
         "with the lowest prediction is chosen.",
-        "Losses are in nats per token. In parentheses: 95 % bootstrap intervals.",
+        "Losses are cross-entropies per token, in natural logarithms (nats). The ranges are 95 % "
+        "bootstrap intervals.",
         "",
         f"{'':<{LABEL}}{''.join(names)}",
     ]
