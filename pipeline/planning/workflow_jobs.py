@@ -4,9 +4,7 @@ Jobs of one group of rules are forks of a process that has imported their module
 many and run on this machine.
 """
 
-import atexit
 import functools
-import gc
 import getpass
 import os
 import shlex
@@ -118,7 +116,6 @@ class WorkflowJobs:
                 this mark is made again where that is made again.
             warn: Tells the user of doubts, and why work is made again.
         """
-        _collect_garbage_rarely()
         signal_handler.reset_sigchld_to_default()
         _ensure_user_name()
         slurm_executor.ignore_checkpoint_signals()
@@ -289,17 +286,6 @@ class WorkflowJobs:
             return {*work}
         makers = {self.plan.find_maker(Path(one)) for one in named}
         return {one for one in work if one.rule in named or one in makers}
-
-
-def _collect_garbage_rarely() -> None:
-    """Leaves alone what is here now, and looks for garbage among the rest from time to time.
-
-    Of a plan of 1,000 jobs hundreds of thousands of objects stay. To look for garbage among them
-    again and again, and at the end, takes a fifth of the time.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000)
-    atexit.register(gc.freeze)
 
 
 def _ensure_user_name() -> None:

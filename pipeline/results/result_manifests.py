@@ -31,6 +31,7 @@ def refuse_missing(*paths: Path) -> None:
 
 
 def refuse_known_alteration(out: Path, stage: str) -> None:
+    """Raises InputError where it is known that the output is not as its stage has left it."""
     if wrong := known_alteration(out, stage):
         raise InputError(wrong)
 

@@ -8,9 +8,12 @@ from pathlib import Path
 # from a hosted repository gets no folder: the package is then that of its environment.
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
+from pipeline.runtime import environment
+
+environment.collect_garbage_rarely()  # Of what is imported, too.
+
 from pike_mixing.errors import InputError
-from pipeline.planning import manifest_places, planner, rule_inputs, workflow_jobs
-from pipeline.results import sql_views
+from pipeline.planning import planner, rule_inputs, workflow_jobs
 
 
 def explain(function, *arguments, **named):

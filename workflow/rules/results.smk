@@ -1,6 +1,9 @@
 """The paper's theory, checked with numbers; records to a database, tables, figures and a report:
 `pike theory`, `database`, `table`, `figure`, `article`, `report`."""
 
+from pipeline.planning import manifest_places
+from pipeline.results import sql_views
+
 
 rule theory:
     """Example 1 and the bounds; what is wrong in the paper's derivations."""
