@@ -4,14 +4,12 @@ import inspect
 import sys
 from pathlib import Path
 
-# The package lies beside this file and need not be installed. A Snakefile that takes ours as a module
-# from a hosted repository gets no folder: the package is then that of its environment.
+# The package lies beside this file; to a module from a hosted repository, in its environment.
 sys.path.insert(0, str(Path(inspect.currentframe().f_code.co_filename).parents[2]))
 
 from pipeline.runtime import environment
 
 environment.collect_garbage_rarely()  # Of what is imported, too.
-
 from pike_mixing.errors import InputError
 from pipeline.planning import planner, rule_inputs, workflow_jobs
 
